@@ -363,7 +363,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
     if (!texts->empty()) subject.push_back(fmt::format("{}", fmt::join(*texts, ", ")));
   document.subtitle = joined(subject);
 
-  const Conclusions conclusions = conclude(records);
+  Conclusions conclusions = conclude(records);
   document.trust = text_about_checksums(records);
   document.warnings = options.remarks;
   add_warnings_of_study(document, conclusions);
@@ -389,6 +389,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
     add_facts(document, records);
     return document;
   }
+  add_predictions(conclusions, options.emulated);
   document.sections = answer_sections(conclusions);
   const std::size_t details = document.sections.size();
   add_section(document, sweep_section(conclusions));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/compare_runs.h"
+#include "analysis/predict/cluster.h"
 #include "check/check.h"
 #include "measure/record.h"
 #include "report/document.h"
@@ -88,6 +89,8 @@ struct BuildOptions {
   /// Sentences about the input that are not in the records; shown at the top.
   std::vector<std::string> remarks = {};
   std::vector<Bound> bounds = {};  ///< for the report's expectations
+  /// Of the records' --emulate-link; without it nothing is predicted from such records.
+  std::optional<analysis::AddedLink> emulated = {};
 };
 
 /// A report of any mix of records: one training, a sweep, scaling cells, a study, or all of them. Sections

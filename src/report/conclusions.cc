@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/error.h"
+#include "measure/setting.h"
+
 namespace paceline::report {
 namespace {
 
@@ -88,6 +91,34 @@ Conclusions conclude(std::span<const measure::Record> records) {
   for (const auto& record : records)
     for (auto& finding : analysis::check(record)) add_remark(result.remarks, std::move(finding), record.id);
   return result;
+}
+
+void add_predictions(Conclusions& conclusions, const std::optional<analysis::AddedLink>& emulated) {
+  constexpr std::int64_t kMostWorkers = 256;
+  for (const auto& subject : conclusions.subjects) {
+    auto& prediction = conclusions.predictions.emplace_back();
+    std::vector<analysis::Cell> cells;
+    bool is_compared = false, is_emulated = false;
+    for (const auto* cell : subject.cells) {
+      if (!cell->is_measured()) continue;
+      cells.push_back(*cell);
+      is_compared = is_compared || cell->kind == "sweep" || cell->kind == "scale";
+      const auto* link = measure::find_text(cell->record().settings, "emulate-link");
+      is_emulated = is_emulated || (link != nullptr && !link->empty());
+    }
+    if (!is_compared || (is_emulated && !emulated)) continue;
+    try {
+      auto model = analysis::step_model(cells);
+      analysis::ForecastRequest request;
+      request.workers = analysis::worker_grid(model.fewest(), std::max(kMostWorkers, 2L * model.most()));
+      request.step = {.mode = analysis::Mode::weak, .batch = model.usual_batch()};
+      if (is_emulated) request.emulated = emulated;
+      auto forecast = analysis::forecast(model, request);
+      prediction.emplace(PredictedWorkers{std::move(model), std::move(forecast)});
+    } catch (const base::Error&) {
+      // Records of several machines, precisions or kernels: each has its own tables, and none a prediction.
+    }
+  }
 }
 
 }  // namespace paceline::report

@@ -13,6 +13,7 @@
 #include "analysis/compare/cell.h"
 #include "analysis/compare/consistency.h"
 #include "analysis/compare/setup_groups.h"
+#include "analysis/predict/forecast.h"
 #include "analysis/steps/bandwidth.h"
 #include "analysis/steps/breakdown.h"
 #include "analysis/steps/scaling.h"
@@ -37,6 +38,12 @@ struct LossesOfGroup {
   std::vector<analysis::EfficiencyLoss> rows;  ///< by workers: those with ratios
 };
 
+/// What the records of a subject say about more workers.
+struct PredictedWorkers {
+  analysis::StepModel model;
+  analysis::Forecast forecast;
+};
+
 struct Conclusions {
   Conclusions() = default;
   Conclusions(Conclusions&&) = default;
@@ -50,6 +57,8 @@ struct Conclusions {
   std::vector<analysis::Sweep> sweeps;
   std::vector<analysis::CellGroup>
       subjects;  ///< one for each model and data set, with names if there are several
+  /// [subjects], by add_predictions(); none: no workers or batches were compared, or not of one set-up.
+  std::vector<std::optional<PredictedWorkers>> predictions;
   std::optional<analysis::Convergence> convergence;
   std::vector<Remark> remarks;
 
@@ -68,6 +77,12 @@ struct Conclusions {
   /// Whether the cell is a row of weak or of strong scaling.
   [[nodiscard]] bool is_scaled(const analysis::Cell& cell) const;
 };
+
+/// Predicts 1 to 256 workers in weak scaling at the batch with the best throughput, over the links that the
+/// records themselves show. `emulated`: of their --emulate-link.
+///
+/// Cost     some 0.05 s for each subject
+void add_predictions(Conclusions& conclusions, const std::optional<analysis::AddedLink>& emulated);
 
 /// Requires  records is not empty
 [[nodiscard]] Conclusions conclude(std::span<const measure::Record> records);

@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "analysis/predict/closed_form.h"
+
 namespace paceline::report {
 
 /// How numbers of a column are shown. Values keep their unit; only the text is rounded.
@@ -165,6 +167,8 @@ struct Figure {
   std::string finding{};  ///< "Two workers with small batches are fastest"; of the first view
   std::string note{};     ///< how to read it, in one sentence
   std::vector<View> views{};
+  /// The page has fields below the drawing that compute it again; other formats leave it out.
+  std::optional<analysis::ClosedForm> recomputed{};
 };
 
 /// How one time becomes another: `from`, a sequence of changes, `to`. In seconds; they add up.

@@ -181,9 +181,45 @@ Json begun(const char* type, const Drawing& drawing) {
   return {{"type", type}, {"id", drawing.id}, {"finding", drawing.finding}, {"note", drawing.note}};
 }
 
+Json json_numbers(const std::vector<double>& values) {
+  Json list = Json::array();
+  for (const double one : values) list.push_back(json_number(one));
+  return list;
+}
+
+Json json(const analysis::ClosedForm& form) {
+  Json workers = Json::array(), batches = Json::array();
+  for (const auto& one : form.workers)
+    workers.push_back({{"workers", one.workers},
+                       {"largest", json_numbers(one.largest)},
+                       {"latency", json_numbers(one.latency_s)},
+                       {"moving", json_numbers(one.moving_s)}});
+  for (const auto& one : form.batches) {
+    std::vector<double> compute, work, data_wait, queue;
+    for (const auto& own : one.own) {
+      compute.push_back(own.compute_s);
+      work.push_back(own.work_s);
+      data_wait.push_back(own.data_wait_s);
+      queue.push_back(own.queue_s);
+    }
+    batches.push_back({{"batch", json_number(one.batch)},
+                       {"missed", json_number(one.missed_s)},
+                       {"loader", json_number(one.loader_s)},
+                       {"compute", json_numbers(compute)},
+                       {"work", json_numbers(work)},
+                       {"data_wait", json_numbers(data_wait)},
+                       {"queue", json_numbers(queue)}});
+  }
+  return {{"backward_part", json_number(form.backward_part)},
+          {"ready", json_numbers(form.ready)},
+          {"workers", std::move(workers)},
+          {"batches", std::move(batches)}};
+}
+
 Json json(const Figure& figure) {
   Json one = begun("figure", figure);
   one["views"] = list_of(figure.views);
+  if (figure.recomputed) one["recomputed"] = json(*figure.recomputed);
   return one;
 }
 

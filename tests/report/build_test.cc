@@ -82,7 +82,7 @@ TEST(Build, GivesEveryStackedBarOnePointACategory) {
     for (const Series& series : plot->series)
       EXPECT_EQ(series.points.size(), plot->categories.size()) << plot->id;
   }
-  EXPECT_EQ(bars, 2);
+  EXPECT_EQ(bars, 3);
 }
 
 TEST(Build, SaysOnTopThatDataIsSynthetic) {

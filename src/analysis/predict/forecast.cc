@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/predict/closed_form.h"
 #include "analysis/predict/simulate_messages.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -64,10 +65,6 @@ class Forecaster {
     choose_workers();
     for (const Tail tail : {Tail::exponential, Tail::none})
       (tail == Tail::none ? at_least_ : largest_) = largest_factors(model.own, all_, tail);
-    base::Rng rng(0, base::Purpose::bootstrap, 1, 1);
-    for (std::size_t i = 0; i < kOwnDraws; ++i)
-      own_draws_.push_back(
-          largest_factors(drawn_again(model.own, rng), all_, i % 2 == 0 ? Tail::exponential : Tail::pareto));
   }
 
   Forecast make() {
@@ -89,6 +86,22 @@ class Forecaster {
     add_next(result);
     add_unknown(result);
     return result;
+  }
+
+  /// The figures of one batch added to `form`.
+  void add_to(ClosedForm& form) const {
+    const auto target = inputs(std::nullopt, middle(target_));
+    const auto missed = as_measured_.missed(as_measured(std::nullopt, middle(measured_)), false);
+    auto& batch = form.batches.emplace_back(
+        ClosedForm::Batch{.batch = request_.step.batch, .missed_s = missed.seconds});
+    form.workers.clear();  // they are the same for every batch
+    for (const auto workers : workers_) {
+      auto one = predictor_.figures(workers, target);
+      batch.loader_s = one.loader_s;
+      batch.own.push_back({one.compute_s, one.work_s, one.data_wait_s, one.queue_s});
+      form.workers.push_back(
+          {workers, std::move(one.largest), std::move(one.latency_s), std::move(one.moving_s)});
+    }
   }
 
  private:
@@ -161,6 +174,10 @@ class Forecaster {
   }
 
   void draw_steps() {
+    base::Rng of_own(0, base::Purpose::bootstrap, 1, 1);
+    for (std::size_t i = 0; i < kOwnDraws; ++i)
+      own_draws_.push_back(largest_factors(drawn_again(model_.own, of_own), all_,
+                                           i % 2 == 0 ? Tail::exponential : Tail::pareto));
     draws_.assign(workers_.size(), std::vector<double>(kForecastDraws));
     baseline_draws_.resize(kForecastDraws);
     const bool draws_cluster = request_.cluster.has_value();
@@ -401,18 +418,21 @@ class Forecaster {
 
 }  // namespace
 
-std::vector<std::int64_t> worker_grid(std::int64_t low, std::int64_t high) {
-  std::set<std::int64_t> grid{low, high};
-  for (std::int64_t power = 1; power <= high; power *= 2)
-    for (const std::int64_t one : {power, power + power / 2})
-      if (one >= low && one <= high) grid.insert(one);
-  return {grid.begin(), grid.end()};
-}
-
 const ForecastPoint* Forecast::at(std::int64_t workers) const {
   for (const auto& point : points)
     if (point.workers == workers) return &point;
   return nullptr;
+}
+
+ClosedForm closed_form_of(const StepModel& model, ForecastRequest request, std::span<const double> batches) {
+  ClosedForm form{.backward_part = model.backward_part, .ready = {0}};
+  for (const auto& bucket : model.buckets) form.ready.push_back(bucket.ready);
+  request.step.mode = Mode::weak;
+  for (const double batch : batches) {
+    request.step.batch = batch;
+    Forecaster(model, request).add_to(form);
+  }
+  return form;
 }
 
 Forecast forecast(const StepModel& model, const ForecastRequest& request) {

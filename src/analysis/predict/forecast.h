@@ -111,6 +111,13 @@ struct Forecast {
 /// Errors   Error(usage): no number of workers is possible (strong scaling), or the cluster has too few slots
 [[nodiscard]] Forecast forecast(const StepModel& model, const ForecastRequest& request);
 
+struct ClosedForm;  // closed_form.h
+/// At these local batches, in weak scaling, over the links and numbers of workers of `request`.
+///
+/// Errors   as forecast()
+[[nodiscard]] ClosedForm closed_form_of(const StepModel& model, ForecastRequest request,
+                                        std::span<const double> batches);
+
 /// The cluster that the records themselves show: their node, their links, as far as the cells exchanged.
 [[nodiscard]] Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>& emulated);
 

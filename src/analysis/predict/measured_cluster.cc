@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "analysis/predict/forecast.h"
 #include "base/error.h"
@@ -75,6 +76,14 @@ Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>&
     cluster.node_link.total_bytes_per_s = Range::of(ranks * cluster.node_link.bytes_per_s.middle());
   cluster.emulated = emulated;
   return cluster;
+}
+
+std::vector<std::int64_t> worker_grid(std::int64_t low, std::int64_t high) {
+  std::set<std::int64_t> grid{low, high};
+  for (std::int64_t power = 1; power <= high; power *= 2)
+    for (const std::int64_t one : {power, power + power / 2})
+      if (one >= low && one <= high) grid.insert(one);
+  return {grid.begin(), grid.end()};
 }
 
 ParsedWhatIf parse_what_if(std::string_view text) {

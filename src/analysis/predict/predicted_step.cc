@@ -95,27 +95,27 @@ StepPredictor::Own StepPredictor::own_of(double workers, double batch, const Dra
   const double speed = what_if_.compute * inputs.cluster.worker_speed.middle();
   for (const Line line : {Line::compute, Line::copy, Line::update, Line::other}) own.lines[line] /= speed;
   own.alone_compute_s = own.lines[Line::compute];
-  const auto note_rest = [&] {
-    own.measured_rest_s = speed * (sum_of_own(own.lines) - own.lines[Line::data_wait]);
+  // What a step waited although its loader was fast enough: taking a batch from the queue, single late ones.
+  // The loader worked beside the rest of the measured step, before what-ifs.
+  const auto with_queue = [&] {
+    const double data_wait = own.lines[Line::data_wait],
+                 measured_rest = speed * (sum_of_own(own.lines) - data_wait);
+    own.queue_s = std::max(0.0, data_wait - std::max(0.0, model_.loader_s_a_sample * batch - measured_rest));
     return own;
   };
-  if (workers <= model_.fewest()) return note_rest();
+  if (workers <= model_.fewest()) return with_queue();
   const int on_node = static_cast<int>(std::min<double>(workers, width_));
   const auto sharing = sharing_at(model_, on_node, batch, inputs.lines);
   own.lines[Line::compute] *= sharing.compute;
   for (const Line line : {Line::data_wait, Line::copy, Line::update, Line::other})
     own.lines[line] = std::max(0.0, own.lines[line] + sharing.beyond[line]);
-  return note_rest();
+  return with_queue();
 }
 
 double StepPredictor::wait_for_data(const PredictedStep& step, const Own& own, double workers, double batch,
                                     const DrawnInputs& inputs, DataSource& source) const {
-  const double data_wait_s = own.lines[Line::data_wait], rest = step.seconds - data_wait_s;
-  const double loader = model_.loader_s_a_sample * batch;
-  // What a step waited although its loader was fast enough: taking a batch from the queue, single late ones.
-  // The loader worked beside the rest of the measured step: a longer rest hides more of its time.
-  const double queue = std::max(0.0, data_wait_s - std::max(0.0, loader - own.measured_rest_s));
-  double needed = loader / what_if_.loader;
+  const double rest = step.seconds - own.lines[Line::data_wait];
+  double needed = model_.loader_s_a_sample * batch / what_if_.loader;
   source = DataSource::loader;
   const auto consider = [&](double seconds, DataSource one) {
     if (seconds > needed) {
@@ -136,7 +136,55 @@ double StepPredictor::wait_for_data(const PredictedStep& step, const Own& own, d
   }
   const double wait = std::max(0.0, needed - rest);
   if (wait == 0) source = DataSource::none;
-  return queue + wait;
+  return own.queue_s + wait;
+}
+
+StepPredictor::Reductions StepPredictor::reductions_of(std::int64_t workers,
+                                                       const DrawnInputs& inputs) const {
+  Reductions all;
+  if (workers <= 1 || !knows_link(workers)) return all;
+  const auto ranks = static_cast<int>(workers);
+  double largest_bytes = 0;
+  const std::vector<double> factors =
+      inputs.reductions.empty() ? std::vector<double>() : inputs.reductions[place_in_draw(workers, inputs)];
+  all.added_latency_s = all_reduce_cost(inputs.cluster, ranks, 0).emulated_s;
+  for (const auto& bucket : model_.buckets) {
+    const auto cost = all_reduce_cost(inputs.cluster, ranks, bucket.bytes);
+    all.whole_s.push_back(cost.seconds * (factors.empty() ? 1 : factors[all.whole_s.size()]));
+    all.latency_s.push_back(std::min(all.whole_s.back(), cost.latency_s + all.added_latency_s));
+    all.moving_s.push_back(all.whole_s.back() - all.latency_s.back());
+    if (bucket.bytes >= largest_bytes) all.algorithm = cost.algorithm;
+    largest_bytes = std::max(largest_bytes, bucket.bytes);
+  }
+  // The votes are on the link before the first bucket.
+  if (model_.vote_bytes <= 0) return all;
+  const auto votes = all_reduce_cost(inputs.cluster, ranks, model_.vote_bytes);
+  all.votes_s = votes.seconds;
+  all.votes_latency_s = std::min(votes.seconds, votes.latency_s + all.added_latency_s);
+  return all;
+}
+
+StepFigures StepPredictor::figures(std::int64_t workers, const DrawnInputs& inputs) const {
+  const auto number = static_cast<double>(workers);
+  const double batch = request_.local_batch(number);
+  const auto own = own_of(number, batch, inputs);
+  const auto reductions = reductions_of(workers, inputs);
+  StepFigures figures{.compute_s = own.lines[Line::compute],
+                      .work_s = sum_of_own(own.lines),
+                      .data_wait_s = own.lines[Line::data_wait],
+                      .queue_s = own.queue_s,
+                      .loader_s = model_.loader_s_a_sample * batch / what_if_.loader};
+  const double spread = 1 + inputs.cluster.worker_spread.middle() * largest_normal(number);
+  for (const double factor : inputs.largest[place_in_draw(workers, inputs)].parts)
+    figures.largest.push_back(factor * spread);
+  if (reductions.whole_s.empty()) return figures;
+  figures.latency_s = {reductions.votes_latency_s};
+  figures.moving_s = {reductions.votes_s - reductions.votes_latency_s};
+  for (std::size_t i = 0; i < reductions.whole_s.size(); ++i) {
+    figures.latency_s.push_back(reductions.latency_s[i]);
+    figures.moving_s.push_back(reductions.moving_s[i]);
+  }
+  return figures;
 }
 
 PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const DrawnInputs& inputs,
@@ -144,34 +192,16 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
   const auto number = static_cast<double>(workers);
   const auto own = own_of(number, batch, inputs);
   const double compute = own.lines[Line::compute], work = sum_of_own(own.lines);
-  std::vector<double> whole, moving, latency;  // seconds of each bucket
   PredictedStep step;
-  double largest_bytes = 0;
-  const bool is_joined = workers > 1 && knows_link(workers);
-  const std::vector<double> factors =
-      inputs.reductions.empty() ? std::vector<double>() : inputs.reductions[place_in_draw(workers, inputs)];
-  const double added_latency =
-      is_joined ? all_reduce_cost(inputs.cluster, static_cast<int>(workers), 0).emulated_s : 0;
-  if (is_joined)
-    for (const auto& bucket : model_.buckets) {
-      const auto cost = all_reduce_cost(inputs.cluster, static_cast<int>(workers), bucket.bytes);
-      whole.push_back(cost.seconds * (factors.empty() ? 1 : factors[whole.size()]));
-      latency.push_back(std::min(whole.back(), cost.latency_s + added_latency));
-      moving.push_back(whole.back() - latency.back());
-      step.reduce_s += whole.back();
-      if (bucket.bytes >= largest_bytes) step.algorithm = cost.algorithm;
-      largest_bytes = std::max(largest_bytes, bucket.bytes);
-    }
-  // The votes are on the link before the first bucket.
-  const double votes_s =
-      is_joined && model_.vote_bytes > 0
-          ? all_reduce_cost(inputs.cluster, static_cast<int>(workers), model_.vote_bytes).seconds
-          : 0;
+  const auto reductions = reductions_of(workers, inputs);
+  const auto &whole = reductions.whole_s, &moving = reductions.moving_s, &latency = reductions.latency_s;
+  step.algorithm = reductions.algorithm;
+  step.reduce_s = std::accumulate(whole.begin(), whole.end(), 0.0);
   // The step of a largest worker that takes `factor` times the typical own work; what is more is compute.
   std::vector<ReplayedBucket> replay(whole.size() + 1);
   const auto exposed_at = [&](double factor, const std::vector<double>& seconds) {
     const double backward = model_.backward_part * (compute + (factor - 1) * work);
-    replay.front() = {.ready_s = 0, .transfer_s = &seconds == &moving ? 0 : votes_s};
+    replay.front() = {.ready_s = 0, .transfer_s = &seconds == &moving ? 0 : reductions.votes_s};
     for (std::size_t i = 0; i < seconds.size(); ++i)
       replay[i + 1] = {.ready_s = backward * model_.buckets[i].ready, .transfer_s = seconds[i]};
     return exposed_seconds(replay, backward);

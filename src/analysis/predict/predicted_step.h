@@ -74,6 +74,13 @@ struct MissedSeconds {
   std::array<double, kLossParts> parts{};
 };
 
+/// What the closed form of a step is computed from, as figures (closed_form.h).
+struct StepFigures {
+  double compute_s = 0, work_s = 0, data_wait_s = 0, queue_s = 0, loader_s = 0;
+  std::vector<double> largest = {};                   ///< factors of the slowest worker
+  std::vector<double> latency_s = {}, moving_s = {};  ///< of the votes, then of each bucket
+};
+
 class StepPredictor {
  public:
   /// `model` must live as long. `cluster_width`: workers on a node there.
@@ -91,6 +98,9 @@ class StepPredictor {
   [[nodiscard]] PredictedStep step(std::int64_t workers, const DrawnInputs& inputs,
                                    const MissedSeconds& missed, bool with_parts) const;
 
+  /// Without the cluster's storage.
+  [[nodiscard]] StepFigures figures(std::int64_t workers, const DrawnInputs& inputs) const;
+
   /// Whether reductions among so many workers are known at all.
   [[nodiscard]] bool knows_link(std::int64_t workers) const;
   [[nodiscard]] int width() const { return width_; }
@@ -99,8 +109,14 @@ class StepPredictor {
   struct Own {
     StepLines lines;             ///< of the typical worker among N
     double alone_compute_s = 0;  ///< of the fewest workers at this batch
-    double measured_rest_s = 0;  ///< without data wait, before what-ifs: beside it the data wait was measured
+    double queue_s = 0;          ///< of the data wait: what no faster loader would save
   };
+  struct Reductions {
+    std::vector<double> whole_s, moving_s, latency_s;  ///< of each bucket
+    double votes_s = 0, votes_latency_s = 0, added_latency_s = 0;
+    Algorithm algorithm = Algorithm::automatic;  ///< of the largest bucket
+  };
+  [[nodiscard]] Reductions reductions_of(std::int64_t workers, const DrawnInputs& inputs) const;
   [[nodiscard]] Own own_of(double workers, double batch, const DrawnInputs& inputs) const;
   [[nodiscard]] PredictedStep bare(std::int64_t workers, double batch, const DrawnInputs& inputs,
                                    bool with_parts) const;

@@ -297,6 +297,15 @@ int StepModel::most() const {
   return most;
 }
 
+double StepModel::usual_batch() const {
+  const MeasuredStep* best = nullptr;
+  for (const auto& step : steps)
+    if (step.workers == most() && !step.is_without_exchange &&
+        (best == nullptr || step.batch / step.mean.total() > best->batch / best->mean.total()))
+      best = &step;
+  return (best != nullptr ? *best : steps.front()).batch;
+}
+
 BatchWeights StepModel::alone(double batch) const {
   constexpr double kFar = 1.5;
   std::vector<const MeasuredStep*> known;
@@ -354,6 +363,10 @@ StepModel step_model(std::span<const Cell> cells) {
           "GPU; give records of --device cuda, or of --device cpu",
           cell->name());
   auto kept = of_one_setup(timings, model);
+  if (kept.empty())
+    base::fail(base::ErrorKind::data,
+               "no cell can be predicted from: {}; measure with a core for each thread of each worker",
+               model.not_used.front());
   std::stable_sort(kept.begin(), kept.end(), [](const Cell* a, const Cell* b) {
     return std::tuple(a->workers, local_batch_of(*a)) < std::tuple(b->workers, local_batch_of(*b));
   });

@@ -90,6 +90,8 @@ struct StepModel {
 
   [[nodiscard]] int fewest() const { return steps.empty() ? 1 : steps.front().workers; }
   [[nodiscard]] int most() const;
+  /// The batch with the best throughput of the most workers.
+  [[nodiscard]] double usual_batch() const;
   /// Own work of the fewest workers at a local batch.
   [[nodiscard]] BatchWeights alone(double batch) const;
   /// The measured step of `width` workers on a node whose batch is nearest; null: there is none.

@@ -114,8 +114,10 @@ void require_a_figure(const std::vector<measure::Record>& records) {
 /// standard output instead) and to `directory`. Returns the exit code that its expectations ask for.
 int show_report(const Settings& settings, const std::vector<measure::Record>& records,
                 const std::filesystem::path& directory, Screen& screen) {
-  const auto document =
-      report::build(records, {.title = "", .command = settings.typed, .bounds = settings.report.bounds});
+  const auto document = report::build(records, {.title = "",
+                                                .command = settings.typed,
+                                                .bounds = settings.report.bounds,
+                                                .emulated = emulated_link(records)});
   screen.say("");
   if (settings.json)
     print_records(records);

@@ -143,23 +143,13 @@ ReadInputs read_model(const Settings& settings) {
   return read;
 }
 
-/// The batch with the best throughput of the most workers.
-double usual_batch(const StepModel& model) {
-  const analysis::MeasuredStep* best = nullptr;
-  for (const auto& step : model.steps)
-    if (step.workers == model.most() && !step.is_without_exchange &&
-        (best == nullptr || step.batch / step.mean.total() > best->batch / best->mean.total()))
-      best = &step;
-  return (best != nullptr ? *best : model.steps.front()).batch;
-}
-
 analysis::StepRequest step_request(const Settings::Predict& options, const StepModel& model) {
   const bool is_strong = options.is_strong || options.global_batch > 0;
   if (is_strong && options.local_batch > 0)
     base::fail(base::ErrorKind::usage,
                "--local-batch belongs to weak scaling; give --global-batch with --scaling strong");
   analysis::StepRequest request{.mode = is_strong ? analysis::Mode::strong : analysis::Mode::weak,
-                                .batch = usual_batch(model) * (is_strong ? model.fewest() : 1)};
+                                .batch = model.usual_batch() * (is_strong ? model.fewest() : 1)};
   if (options.what_if.batch) request.batch = *options.what_if.batch;
   if (options.local_batch > 0) request.batch = static_cast<double>(options.local_batch);
   if (options.global_batch > 0) request.batch = static_cast<double>(options.global_batch);

@@ -140,8 +140,11 @@ int report_command(const Settings& settings) {
   Screen screen(summary);
   const auto inputs = read_inputs(settings.report.records, settings.report.is_same_machine);
   const auto& [records, remarks] = inputs.records;
-  const report::BuildOptions options{
-      .title = "", .command = settings.typed, .remarks = remarks, .bounds = settings.report.bounds};
+  const report::BuildOptions options{.title = "",
+                                     .command = settings.typed,
+                                     .remarks = remarks,
+                                     .bounds = settings.report.bounds,
+                                     .emulated = emulated_link(records)};
   const auto document = inputs.tables.empty() ? report::build(records, options)
                                               : report::build_with_tables(records, inputs.tables, options);
   measure::require_output(settings.report.records_csv, "--records-csv");  // before anything is written

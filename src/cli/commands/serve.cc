@@ -59,7 +59,10 @@ report::Document document_of(const fs::path& run, bool is_running) {
       record.status = "running";
       record.reason.clear();
     }
-  return report::build(records, {.title = "", .command = records.front().command, .remarks = remarks});
+  return report::build(records, {.title = "",
+                                 .command = records.front().command,
+                                 .remarks = remarks,
+                                 .emulated = emulated_link(records)});
 }
 
 constexpr std::size_t kShortestToken = 8;

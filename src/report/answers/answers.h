@@ -27,6 +27,8 @@ struct Subject {
   const analysis::ScalingRow* row = nullptr;
 
   [[nodiscard]] const analysis::Cell* best() const { return point.best(); }
+  /// Of more workers; null: there is none.
+  [[nodiscard]] const PredictedWorkers* prediction() const;
 };
 [[nodiscard]] Subject subject_of(const Conclusions& conclusions, const analysis::CellGroup& cells);
 

@@ -153,6 +153,23 @@ std::optional<Next::Step> network_step(const Subject& subject) {
                     .seconds = kSeconds};
 }
 
+/// Suggests the number of workers that says most about more of them, where this machine has cores for them.
+std::optional<Next::Step> more_workers(const Subject& subject) {
+  const auto* prediction = subject.prediction();
+  if (prediction == nullptr || !prediction->forecast.next) return std::nullopt;
+  const auto& next = *prediction->forecast.next;
+  const auto& record = subject.best()->record();
+  const auto cores = std::int64_t{record.environment.cores} * analysis::nodes(record);
+  if (!is_on_cpu(*subject.best()) || next.workers * subject.best()->threads_per_worker > cores)
+    return std::nullopt;
+  return Next::Step{
+      .title = fmt::format("Measure {}", counted(next.workers, "worker")),
+      .why = fmt::format("It says most about {} for its time.", counted(next.target, "worker")),
+      .command = command_like(record, "scale",
+                              fmt::format("--workers {},{} --batches {:g}", prediction->model.fewest(),
+                                          next.workers, prediction->forecast.request.step.batch))};
+}
+
 /// What a quick study leaves out, each with the command that measures it.
 void add_of_quick(const Subject& subject, std::vector<std::string>& sentences) {
   const auto& record = subject.best()->record();
@@ -194,7 +211,8 @@ Next next_steps(const Subject& subject) {
     next.steps.push_back(begin_again(subject));
     return next;
   }
-  for (auto& step : {finish(subject), settle(subject), seeds(subject), network_step(subject)})
+  for (auto& step :
+       {finish(subject), settle(subject), seeds(subject), network_step(subject), more_workers(subject)})
     if (step) next.steps.push_back(*step);
   next.not_answered = not_answered(subject);
   return next;

@@ -209,6 +209,12 @@ Table cells_table(const Conclusions& conclusions) {
   return table;
 }
 
+const PredictedWorkers* Subject::prediction() const {
+  const auto place = static_cast<std::size_t>(&cells - conclusions.subjects.data());
+  if (place >= conclusions.predictions.size() || !conclusions.predictions[place]) return nullptr;
+  return &*conclusions.predictions[place];
+}
+
 Subject subject_of(const Conclusions& conclusions, const analysis::CellGroup& cells) {
   Subject subject{conclusions, cells, analysis::operating_point(cells.cells)};
   if (subject.best() != nullptr) find_row(subject);
@@ -227,6 +233,7 @@ std::vector<Section> answer_sections(const Conclusions& conclusions) {
   }
   for (Section& section : evidence)
     if (!section.blocks.empty()) sections.push_back(std::move(section));
+  for (Section& section : prediction_sections(conclusions)) sections.push_back(std::move(section));
   if (!conclusions.cells.empty())
     sections.push_back({.id = "every-cell", .title = "Every cell", .blocks = {cells_table(conclusions)}});
   return sections;

@@ -44,6 +44,8 @@ namespace paceline::report {
 /// Where the efficiency goes: the loss of each row of scaling in parts that add up, and what would reduce
 /// them.
 [[nodiscard]] std::optional<Section> efficiency_section(const Conclusions& conclusions);
+/// What more workers than were measured would do, a section for each subject that says it.
+[[nodiscard]] std::vector<Section> prediction_sections(const Conclusions& conclusions);
 /// The figures of the all-reduce (table 3).
 [[nodiscard]] std::optional<Section> bandwidth_section(const Conclusions& conclusions);
 /// The figures of collectives alone (table of `comm`).

@@ -1,11 +1,6 @@
 #include "analysis/predict/collective_cost.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "analysis/predict/clusters.h"
 
@@ -119,73 +114,6 @@ TEST(CollectiveCost, DividesWhatLeavesASwitch) {
   EXPECT_NEAR(transfer(8), 1.75 * 1e9 / 10e9 * 3, 1e-9);
   cluster.algorithm = Algorithm::exchange;  // 4 of 8 processes are behind the other switch
   EXPECT_NEAR(transfer(8), 2 * 1e9 / 10e9 * 4 / 8 * 3, 1e-9);
-}
-
-/// The closed form's cases, which the page's code reads too: inputs, and the seconds that these formulas
-/// give.
-nlohmann::ordered_json closed_form_cases() {
-  auto cases = nlohmann::ordered_json::array();
-  for (const auto algorithm :
-       {Algorithm::automatic, Algorithm::ring, Algorithm::halving_doubling, Algorithm::tree,
-        Algorithm::hierarchical, Algorithm::in_switch, Algorithm::exchange})
-    for (const int in_node : {1, 8})
-      for (const int workers : {2, 8, 13, 64, 1000})
-        for (const double bytes : {4096.0, 1e6, 1e8}) {
-          auto cluster = round_cluster(in_node, algorithm, in_node == 1 ? 1 : 4);
-          cluster.node_link.in_switch = algorithm == Algorithm::in_switch;
-          cluster.network.base_s = cluster.node_link.base_s = Range::of(8e-6);
-          cluster.network.message_s = Range::of(1e-6);
-          cluster.network.nodes_per_switch = workers == 64 ? 4 : 0;
-          cluster.network.oversubscription = Range::of(workers == 64 ? 2 : 1);
-          if (workers == 13) cluster.adds_bytes_per_s = Range::of(50e9);
-          const auto cost = all_reduce_cost(cluster, workers, bytes);
-          const auto link = [](const Link& one) {
-            return nlohmann::ordered_json{{"bytes_per_s", one.bytes_per_s.low},
-                                          {"latency_s", one.latency_s.low},
-                                          {"base_s", one.base_s.low},
-                                          {"message_s", one.message_s.low},
-                                          {"in_switch", one.in_switch}};
-          };
-          auto network = link(cluster.network);
-          network["nics_per_node"] = cluster.network.nics_per_node;
-          network["nodes_per_switch"] = cluster.network.nodes_per_switch;
-          network["oversubscription"] = cluster.network.oversubscription.low;
-          cases.push_back({{"algorithm", name(algorithm)},
-                           {"workers_per_node", in_node},
-                           {"workers", workers},
-                           {"bytes", bytes},
-                           {"adds_bytes_per_s", cluster.adds_bytes_per_s.low},
-                           {"node_link", link(cluster.node_link)},
-                           {"network", network},
-                           {"taken", name(cost.algorithm)},
-                           {"latency_s", cost.latency_s},
-                           {"transfer_s", cost.transfer_s},
-                           {"seconds", cost.seconds}});
-        }
-  return cases;
-}
-
-TEST(CollectiveCost, HasTheCasesOfThePage) {
-  const auto path =
-      std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/analysis/predict/closed_form_cases.json";
-  const auto actual = closed_form_cases();
-  if (std::getenv("PACELINE_UPDATE_GOLDEN") != nullptr || !std::filesystem::exists(path)) {
-    std::ofstream file(path, std::ios::binary);
-    file << "[\n";
-    for (std::size_t i = 0; i < actual.size(); ++i)
-      file << actual[i].dump() << (i + 1 < actual.size() ? ",\n" : "\n]\n");
-    FAIL() << "wrote " << path << "; read it, then run again without PACELINE_UPDATE_GOLDEN";
-  }
-  std::ifstream file(path);
-  const auto expected = nlohmann::json::parse(file);
-  ASSERT_EQ(expected.size(), actual.size());
-  for (std::size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_EQ(expected[i]["taken"].get<std::string>(), actual[i]["taken"].get<std::string>()) << i;
-    for (const char* key : {"latency_s", "transfer_s", "seconds"})
-      EXPECT_NEAR(expected[i][key].get<double>(), actual[i][key].get<double>(),
-                  1e-12 + 1e-9 * actual[i][key].get<double>())
-          << i << " " << key;
-  }
 }
 
 }  // namespace

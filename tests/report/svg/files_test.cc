@@ -73,9 +73,7 @@ struct AxisOfFile {
 };
 
 AxisOfFile axis_of(const std::string& file, char name, bool is_log) {
-  const auto begin = file.find(fmt::format("<g class=\"{} axis\">", name));
-  const auto end = file.find("<text x=\"4", begin);
-  const std::string part = file.substr(begin, name == 'x' ? std::string::npos : end - begin);
+  const std::string part = file.substr(file.find(fmt::format("<g class=\"{} axis\">", name)));
   const std::regex tick(name == 'x' ? R"re(data-value="([^"]+)"><path d="M([\d.]+),)re"
                                     : R"re(data-value="([^"]+)"><path d="M[\d.]+,([\d.]+)H)re");
   std::vector<std::pair<double, double>> ticks;

@@ -1,5 +1,7 @@
 // A report as the page uses it: the structs of src/report/document.h, rows and points put together again.
 
+import type { ClosedForm } from './closed-form';
+
 export const formats = [
   'text', 'integer', 'fixed1', 'fixed2', 'fixed3', 'percent1', 'seconds', 'milliseconds', 'bytes', 'rate', 'scientific',
 ] as const;
@@ -82,7 +84,8 @@ export interface Next { type: 'next'; steps: Step[]; not_answered: string[] }
 export interface Mark { axis: 'x' | 'y'; low: number; high: number | null; label: string }
 /// finding and note: of this view, where they are not the figure's; else ''.
 export interface View { name: string; x: Axis; y: Axis; series: Series[]; marks: Mark[]; finding: string; note: string }
-export interface Figure { type: 'figure'; id: string; finding: string; note: string; views: View[] }
+/// `recomputed`: the reader may compute it again.
+export interface Figure { type: 'figure'; id: string; finding: string; note: string; views: View[]; recomputed?: ClosedForm }
 /// `noise`: the interval from `low` to `high` holds 0.
 export interface Change { name: string; seconds: number; hint: string; low: number | null; high: number | null; noise: boolean }
 /// The changes of another number of workers, as parts of its step; what is left of 1 is its efficiency.

@@ -3,12 +3,16 @@
 // program may add some.
 
 import { AGAIN, At, SchemaError } from './at';
+import type { ClosedForm } from './closed-form';
 import {
   certainties, formats, plotKinds, tones, verdicts, words,
   type Answer, type Axis, type Bars, type Block, type Cell, type Comparison, type Expectation, type Figure, type Gallery, type Heatmap, type Next, type Paragraph, type Plot, type Point,
   type Report, type Section, type Series, type Strip, type Table, type Timeline, type View, type Waterfall,
 } from './report';
 import { readBlocks as readBlocks1 } from './schema-1';
+
+/// As the program writes it, for tests.
+export const readClosedForm = (value: unknown): ClosedForm => closedForm(new At(value, 'form'));
 
 export { SchemaError } from './at';
 
@@ -90,7 +94,26 @@ const view = (at: At): View => ({
   })),
 });
 
-const figure = (at: At): Figure => ({ type: 'figure', ...said(at), views: at.get('views').list(view) });
+const figuresOf = (at: At) => at.list((one) => one.figure());
+
+function closedForm(at: At): ClosedForm {
+  const ready = figuresOf(at.get('ready'));
+  const workers = at.get('workers').list((one) => ({
+    workers: one.get('workers').count(), largest: figuresOf(one.get('largest')), latency: figuresOf(one.get('latency')), moving: figuresOf(one.get('moving')),
+  }));
+  const listOf = (one: At) => { const list = figuresOf(one); return list.length === workers.length ? list : one.fail(`a list of ${workers.length}, the numbers of workers`); };
+  return {
+    backwardPart: at.get('backward_part').figure(), ready, workers,
+    batches: at.get('batches').list((one) => ({
+      batch: one.get('batch').figure(), missed: one.get('missed').figure(), loader: one.get('loader').figure(),
+      compute: listOf(one.get('compute')), work: listOf(one.get('work')), dataWait: listOf(one.get('data_wait')), queue: listOf(one.get('queue')),
+    })),
+  };
+}
+
+const figure = (at: At): Figure => ({
+  type: 'figure', ...said(at), views: at.get('views').list(view), ...(at.get('recomputed').isThere && { recomputed: closedForm(at.get('recomputed')) }),
+});
 
 const time = (at: At) => ({ name: at.get('name').text(), seconds: at.get('seconds').figure() });
 

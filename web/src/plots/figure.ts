@@ -2,7 +2,7 @@
 
 import { h } from '../dom';
 import { csvOfSeries } from '../data/csv';
-import type { Figure, Plot, View } from '../data/report';
+import type { Figure, Plot, Series, View } from '../data/report';
 import { rove } from '../roving';
 import { plotAsTable } from './as-table';
 import { drawBars, heightOfBars, keysOfBars } from './bars';
@@ -11,6 +11,7 @@ import type { Colours } from './colours';
 import type { Around } from './explore';
 import { drawDots, heightOfDots, isOneColumn } from './dots';
 import { drawLines } from './lines';
+import { emptySeries, renderFields } from './recompute';
 
 export interface Context extends Around { colours: Colours }
 
@@ -33,7 +34,12 @@ const LEGEND = 52;   // height of a legend that is drawn with the figure for the
 const LEAST = 230;
 
 export function renderFigure(figure: Figure, context: Context, isHero = false): HTMLElement {
-  const views = figure.views.filter((view) => !isEmpty(view));
+  const tried = new Map<string, Series>();
+  const views = figure.views.filter((view) => !isEmpty(view)).map((view) => {
+    if (!figure.recomputed) return view;
+    tried.set(view.name, emptySeries());
+    return { ...view, series: [...view.series, tried.get(view.name)!] };
+  });
   if (views.length === 0) return h('figure', { class: 'card', id: figure.id }, h('figcaption', {}, h('h3', {}, figure.finding)), h('p', { class: 'empty' }, 'No figures to draw.'));
   let view: View = views[0]!;
   const shown = new Map(views.map((one) => [one, one.series.map(({ hidden }) => !hidden)]));
@@ -67,6 +73,7 @@ export function renderFigure(figure: Figure, context: Context, isHero = false): 
     chooser!.append(button);
   }
   if (chooser) rove(chooser);
+  if (figure.recomputed) card.figure.append(renderFields(figure, figure.recomputed, tried, card.redraw));
   return card.figure;
 }
 

@@ -53,7 +53,9 @@ export function drawLines(view: View, given: Given): Drawing {
     right: width - (labelled ? widest + 26 : 18), top: TOP, bottom: height - BOTTOM,
   };
   const gap = Math.max(40, ...[Math.min(...xs), Math.max(...xs)].filter(Number.isFinite).map((value) => textWidth(formatTick(value, view.x.unit)) + 10));
-  const x = ticksFor(xs, view.x, frame.right - frame.left, { gap, measured: true });
+  // Many workers are asked about at powers of two and halfway between them.
+  const halfway = view.x.log && xs.length > FEW && xs.some((value) => !isPowerOfTwo(value)) && xs.every((value) => isPowerOfTwo(value) || isPowerOfTwo(value / 3));
+  const x = ticksFor(xs, view.x, frame.right - frame.left, halfway ? { gap, measured: false, binary: true } : { gap, measured: true });
   const dodges = dodgesOf(own.map(({ series, points }) => ({ points, isSingle: series.dashed || points.length > FEW })),
     (value) => placeOn(x, value, frame.left, frame.right));
   const drawn: Drawn[] = own.map((one, i) => ({ ...one, dodge: dodges[i]! }));
