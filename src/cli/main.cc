@@ -68,11 +68,6 @@ const cli::CommandRow& find_command(const std::string& name, std::span<char* con
                "there is no command '{}'; did you mean 'paceline classify CHECKPOINT {}'? CHECKPOINT is the "
                "directory of a training, or one of its .safetensors files",
                name, base::shell_word(*image));
-  if (name == "predict")
-    base::fail(
-        base::ErrorKind::usage,
-        "there is no command 'predict': 'paceline classify' says what images show; larger clusters are not "
-        "predicted yet, and 'paceline scale' measures this one");
   std::vector<std::string> known;
   for (const auto& row : cli::command_rows()) known.emplace_back(row.name);
   base::fail(base::ErrorKind::usage, "there is no command '{}'{}", name, base::suggestion(name, known));

@@ -138,8 +138,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"shared-memory", execution, refuse, none},
     {"emulate-link", execution, refuse, none},
     {"emulate-straggler", execution, refuse, none},
-    {"emulate-compute", execution, refuse, refuse},
-    {"control", execution, refuse, refuse},
+    {"emulate-compute", fixed, refuse, refuse},
+    {"control", fixed, refuse, refuse},
     {"emulate-same-order", rule, remark, none},
     {"placement", size, none, none},  // nodes are what scaling varies, and the baseline has one
     {"window-steps", window, none, none},

@@ -76,6 +76,8 @@ OF_CHANCE = {("efficiency", "scale-weak-loss"), ("efficiency", "scale-strong-los
 
 # Its errors are those of `paceline check`; a warning, as of a peak of memory off the plan, comes and goes.
 OF_WARNINGS = {"check-records"}
+# Times of the CUDA engine on the processor say nothing of a GPU, so more workers are not predicted from them.
+OF_REAL_DEVICES = {"prediction"}
 # What there is only if several workers are the fastest, or a variant that has a second batch; chance decides which is.
 IF_SEVERAL = {"answer network", "waterfall step", "timeline timeline-baseline"}
 OF_THE_FASTEST = {"scale": IF_SEVERAL, "study": IF_SEVERAL, "converge by workers": IF_SEVERAL, "converge": {"answer batch", "figure batch"}}
@@ -118,7 +120,7 @@ def contents(document):
 def differences(case, must, reports):
     found = [contents(reports[device]) for device in DEVICES]
     lines = []
-    for section in sorted((found[0].keys() | found[1].keys()) - OF_WARNINGS):
+    for section in sorted((found[0].keys() | found[1].keys()) - OF_WARNINGS - OF_REAL_DEVICES):
         parts = [of_one.get(section) for of_one in found]
         if None in parts:
             lines.append(f"section {section}: absent by {DEVICES[parts.index(None)]}")

@@ -308,7 +308,7 @@ TEST(BadInput, SentencesSayWhatWasMeantAndWhatToDo) {
            {{"train", "list.toml"},
             {"list.toml:2: workers is a list, and train takes one number", "paceline scale"}},
            {{"train", "model.toml"}, {"looks like a model file", "--model model.toml"}},
-           {{"predict"}, {"there is no command 'predict'"}},
+           {{"predict"}, {"records, directories that hold them, or a table of steps"}},
        }) {
     const auto outcome = run_program(words, here);
     EXPECT_EQ(outcome.code, kUsage) << words.back();

@@ -17,6 +17,7 @@ Ends with 1 and `document:line: command: what is wrong` for each.
 """
 
 import argparse
+import json
 import os
 import re
 import shlex
@@ -41,7 +42,7 @@ STANDS_FOR = [(re.compile(pattern), text) for pattern, text in [
     (r"\bCHECKPOINT\b", "paceline-out/train-1"), (r"\b(DIR1|BEFORE|RECORD\.\.)(?=\s|$)", "paceline-out/study"),
     (r"paceline-out/before paceline-out/after", "paceline-out/before paceline-out/study"), (r"\b(DIR2|AFTER)\b", "paceline-out/after"), (r"^import FILES\.\.", "import trace.json"), (r"\bFILES\.\.", "table.csv"),
     (r"^serve DIR\b", "serve paceline-out"), (r"^runs rm", "runs rm --yes"), (r"^init (photos|DIR|fruits-360)\b", "init images"),
-    (r"--weights \w+\.safetensors", ""), (r"\b(cat\.jpg|holiday|photos)(?=\s|$)", "images"), (r"[\[\]]", ""), (r"(^|\s)'?\.\.\.'?(?=\s|$)", " ")]]
+    (r"--weights \w+\.safetensors", ""), (r"--emulate-compute one\b", "--emulate-compute paceline-out/train-1"), (r"\b(cat\.jpg|holiday|photos)(?=\s|$)", "images"), (r"[\[\]]", ""), (r"(^|\s)'?\.\.\.'?(?=\s|$)", " ")]]
 
 
 class Command:
@@ -221,6 +222,14 @@ def make_place(checker):
     for name, source in (("before", "study"), ("train-2", "train-1")):
         subprocess.run(["cp", "-r", folder / "paceline-out" / source, folder / "paceline-out" / name], check=True)
     (folder / "table.csv").write_text("run,workers,local_batch,time_s,time_of,rate_per_s\nalone,1,32,0.1,step,320\ntwo,2,32,0.11,step,581.8\n")
+    for workers in (1, 2):
+        rank = {"host": 0, "device": "Example", "threads": 1, "samples": 32, "batches": 1, "ready_s": [[0.04] * 3], "end_s": [[0.05] * 3],
+                **{f"{what}_s": [seconds] * 3 for what, seconds in {
+                    "step": 0.1, "data": 0.01, "forward": 0.02, "buffers": 0, "backward": 0.04, "last_backward": 0.04, "exposed": 0.01, "late": 0.005}.items()}}
+        (folder / f"n{workers}.json").write_text(json.dumps({
+            "schema": "paceline-ddp-1", "workers": workers, "hosts": 1, "warmup": 3, "every": 1, "notes": [], "steps": [3, 4, 5], "bucket_bytes": [4000],
+            "ranks": [{"rank": k, **rank} for k in range(workers)],
+            "row": {"run": f"n{workers}", "workers": str(workers), "local_batch": "32", "time_s": "0.1", "time_of": "step"}}))
     (folder / "trace.json").write_text('{"traceEvents": [' + ", ".join(
         f'{{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#{i}", "pid": 1, "tid": 1, "ts": {i * 1000}, "dur": 990}}'
         for i in range(4)) + "]}")

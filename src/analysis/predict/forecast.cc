@@ -15,7 +15,6 @@
 namespace paceline::analysis {
 namespace {
 
-constexpr double kTailPart = 0.05;     ///< outside an interval, on each side
 constexpr double kPerDoubling = 0.02;  ///< of the model's error, beyond what was measured
 constexpr double kOtherHardware = 0.05;
 constexpr double kShortestStep = 1e-12;
@@ -58,10 +57,10 @@ class Forecaster {
         request_(request),
         measured_(measured_cluster(model, request.emulated)),
         target_(changed(request.cluster.value_or(measured_), request.what_if)),
-        as_measured_(model, request.step, {}, model.width, true),
+        as_measured_(model, request.step, {}, model.width, measured_, true),
         predictor_(model, request.step, request.what_if,
-                   request.cluster ? request.cluster->workers_per_node : model.width,
-                   request.cluster.has_value() || request.emulated.has_value() || is_joined_over_nodes()) {
+                   request.cluster ? request.cluster->workers_per_node : model.width, target_,
+                   !request.cluster) {
     choose_workers();
     for (const Tail tail : {Tail::exponential, Tail::none})
       (tail == Tail::none ? at_least_ : largest_) = largest_factors(model.own, all_, tail);
@@ -105,12 +104,6 @@ class Forecaster {
   }
 
  private:
-  [[nodiscard]] bool is_joined_over_nodes() const {
-    return std::any_of(model_.steps.begin(), model_.steps.end(), [](const auto& step) {
-      return step.workers > step.width && !step.is_without_exchange;
-    });
-  }
-
   void choose_workers() {
     for (const auto workers : request_.workers)
       if (request_.step.local_batch(static_cast<double>(workers)) >= 1 && workers >= model_.fewest())
@@ -142,16 +135,18 @@ class Forecaster {
   }
 
   [[nodiscard]] double sigma(std::int64_t workers) const {
-    const double beyond = static_cast<double>(workers) / std::max(model_.most(), 1);
-    // The batch nearest to the one of the prediction, among those of the nodes that are as wide.
     const double batch = request_.step.local_batch(static_cast<double>(workers));
-    double doublings = 1e9;
+    // To the nearest measured workers; and to the nearest batch of nodes that are as wide.
+    double of_workers = 1e9, doublings = 1e9;
     const int width = static_cast<int>(std::min<std::int64_t>(workers, predictor_.width()));
-    for (const auto& step : model_.steps)
+    for (const auto& step : model_.steps) {
+      if (step.is_without_exchange) continue;
+      of_workers = std::min(of_workers, std::abs(std::log2(static_cast<double>(workers) / step.workers)));
       if (std::min(width, model_.width) == step.width || model_.width == 1)
         doublings = std::min(doublings, std::abs(std::log2(step.batch / batch)));
+    }
     const bool is_other_link = request_.what_if.bandwidth != 1 || request_.what_if.latency != 1;
-    return kPerDoubling * (std::max(0.0, std::log2(beyond)) + (doublings < 1e9 ? doublings : 0)) +
+    return kPerDoubling * (of_workers + (doublings < 1e9 ? doublings : 0)) +
            (is_other_link && workers > 1 ? kOtherHardware : 0);
   }
 
@@ -288,42 +283,15 @@ class Forecaster {
                       static_cast<double>(workers));
   }
 
-  /// The place where an efficiency over the points falls below `least`, between points in log2 of workers.
-  template <typename Efficiency>
-  [[nodiscard]] double crossing(double least, const Efficiency& of_point) const {
-    for (std::size_t n = workers_.size(); n-- > 0;) {
-      if (of_point(n) < least) continue;
-      if (n + 1 == workers_.size()) return static_cast<double>(workers_.back());
-      const double a = of_point(n), b = of_point(n + 1);
-      const double from = std::log2(static_cast<double>(workers_[n])),
-                   to = std::log2(static_cast<double>(workers_[n + 1]));
-      return std::exp2(from + (a - least) / (a - b) * (to - from));
-    }
-    return 0;
-  }
-
   [[nodiscard]] Knee knee(double least, const std::vector<ForecastPoint>& points) const {
-    Knee knee{.efficiency = least, .workers = {}};
-    std::vector<double> crossings(kForecastDraws);
+    std::vector<double> efficiencies;
+    for (const auto& point : points) efficiencies.push_back(point.efficiency.value);
+    std::vector<std::vector<double>> drawn(kForecastDraws);
     for (std::size_t i = 0; i < kForecastDraws; ++i)
-      crossings[i] = crossing(least, [&](std::size_t n) {
-        return efficiency(baseline_draws_[i], draws_[n][i], static_cast<double>(workers_[n]));
-      });
-    knee.low = measure::quantile(crossings, kTailPart);
-    knee.high = measure::quantile(crossings, 1 - kTailPart);
-    std::size_t last = points.size();
-    while (last > 0 && points[last - 1].efficiency.value < least) --last;
-    if (last == 0) return knee;
-    knee.is_beyond = last == points.size();
-    knee.workers = points[last - 1].workers;
-    if (knee.is_beyond) return knee;
-    std::int64_t low = points[last - 1].workers, high = points[last].workers;
-    while (high - low > 1) {
-      const auto between = low + (high - low) / 2;
-      (efficiency_at(between) >= least ? low : high) = between;
-    }
-    knee.workers = low;
-    return knee;
+      for (std::size_t n = 0; n < workers_.size(); ++n)
+        drawn[i].push_back(efficiency(baseline_draws_[i], draws_[n][i], static_cast<double>(workers_[n])));
+    return knee_of(least, workers_, efficiencies, drawn,
+                   [&](std::int64_t workers) { return efficiency_at(workers); });
   }
 
   /// The largest loss where the efficiency is at the knee, or at the most workers if it is never reached.

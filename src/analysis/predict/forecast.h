@@ -6,10 +6,11 @@
 /// An interval is the middle 90 % of 1,000 draws: repeats and blocks of steps of the records (bootstrap), a
 /// value out of each range of the cluster, own work of workers drawn again, one of two tails where more
 /// workers are asked for than samples speak of, and the model's error exp(sigma z), with sigma = 2 % per
-/// doubling of workers (and of the batch) beyond what was measured, and 5 % on other hardware.
+/// doubling of workers (and of the batch) from what was measured, and 5 % on other hardware.
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,8 @@ namespace paceline::analysis {
 
 /// About 30 numbers of workers from `low` to `high`: powers of two, 1.5 times these, and both ends.
 [[nodiscard]] std::vector<std::int64_t> worker_grid(std::int64_t low, std::int64_t high);
+
+inline constexpr double kTailPart = 0.05;  ///< of the draws, outside an interval on each side
 
 /// How a step is computed. `workers` draws every worker of every step beside the closed form
 /// (simulated_steps.h); `messages` sends every message of a reduction in place of its formula.
@@ -74,6 +77,13 @@ struct Knee {
   bool is_beyond = false;
   double low = 0, high = 0;  ///< 90 % interval; `high` is the most asked for where it is not reached
 };
+
+/// The knee of `efficiencies`, of ascending numbers of `workers`. Where they fall below `least` for good
+/// between two of these, `efficiency_at` is asked for whole numbers between them: some log2 of their
+/// distance. `drawn`: [draw][workers]; each draw falls on a straight line over log2 of the workers.
+[[nodiscard]] Knee knee_of(double least, std::span<const std::int64_t> workers,
+                           std::span<const double> efficiencies, std::span<const std::vector<double>> drawn,
+                           const std::function<double(std::int64_t)>& efficiency_at);
 
 struct NextMeasurement {
   std::int64_t workers = 0;

@@ -48,7 +48,7 @@ Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>&
   const bool is_one_node = model.is_ghost || (emulated && !emulated->between_nodes);
   cluster.workers_per_node = is_one_node ? kMostWorkers : model.width;
   cluster.nodes = is_one_node ? 1 : std::max(1, kMostWorkers / model.width);
-  cluster.algorithm = model.is_nccl ? Algorithm::automatic : Algorithm::exchange;
+  cluster.algorithm = model.algorithm;
   std::vector<TimedAllReduce> timed;
   std::vector<BucketTransfer> transfers;
   BucketTransfer sum;

@@ -69,12 +69,13 @@ std::string_view name(DataSource source) {
 }
 
 StepPredictor::StepPredictor(const StepModel& model, const StepRequest& request, const WhatIf& what_if,
-                             int cluster_width, bool knows_network)
+                             int width, const Cluster& links, bool is_as_measured)
     : model_(model),
       request_(request),
       what_if_(what_if),
-      width_(model.is_ghost ? 1 : cluster_width),
-      knows_network_(knows_network) {
+      width_(model.is_ghost ? 1 : width),
+      links_(links),
+      is_as_measured_(is_as_measured) {
   const auto distance = [&](const MeasuredStep& step) {
     return std::abs(std::log(step.batch / request_.local_batch(step.workers)));
   };
@@ -86,8 +87,10 @@ StepPredictor::StepPredictor(const StepModel& model, const StepRequest& request,
 }
 
 bool StepPredictor::knows_link(std::int64_t workers) const {
-  const bool is_measured = most_ != nullptr && workers <= most_->workers;
-  return workers == 1 || is_measured || knows_network_;
+  if (workers == 1 || (is_as_measured_ && most_ != nullptr && workers <= most_->workers)) return true;
+  const bool is_between_nodes = links_.nodes_of(static_cast<int>(workers)) > 1;
+  if (links_.emulated && (is_between_nodes || !links_.emulated->between_nodes)) return true;
+  return is_between_nodes ? links_.network.exists() : links_.node_link.exists();
 }
 
 StepPredictor::Own StepPredictor::own_of(double workers, double batch, const DrawnInputs& inputs) const {

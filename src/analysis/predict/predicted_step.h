@@ -83,9 +83,10 @@ struct StepFigures {
 
 class StepPredictor {
  public:
-  /// `model` must live as long. `cluster_width`: workers on a node there.
-  StepPredictor(const StepModel& model, const StepRequest& request, const WhatIf& what_if, int cluster_width,
-                bool knows_network);
+  /// `model` must live as long. `width`: workers on a node. `links`: the cluster whose links are known; what
+  /// the records measured is known besides if `is_as_measured`.
+  StepPredictor(const StepModel& model, const StepRequest& request, const WhatIf& what_if, int width,
+                const Cluster& links, bool is_as_measured);
 
   /// Taken to be the same for all N.
   ///
@@ -127,7 +128,8 @@ class StepPredictor {
   StepRequest request_;
   WhatIf what_if_;
   int width_ = 1;
-  bool knows_network_ = false;
+  Cluster links_;
+  bool is_as_measured_ = false;
   const MeasuredStep* most_ = nullptr;  ///< the step of most workers; null: one worker alone
 };
 

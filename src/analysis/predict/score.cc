@@ -6,9 +6,11 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/steps/step_lines.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "measure/setting.h"
+#include "measure/statistics.h"
 
 namespace paceline::analysis {
 namespace {
@@ -56,6 +58,15 @@ ScoreKind kind_of(const Subject& subject, const Record& record) {
   if (!measured.emulated_compute.empty()) return ScoreKind::ghosts;
   return measured.cpu == subject.cpu && measured.host == subject.host ? ScoreKind::this_host
                                                                       : ScoreKind::another_host;
+}
+
+/// Predictions are of means too. The median where a record has no steps.
+double mean_step(const Cell& cell) {
+  std::vector<double> means;
+  for (const Record* record : cell.records)
+    if (!record->ranks.empty() && record->window.steps > 0)
+      means.push_back(SampledSteps(*record).lines().total());
+  return means.empty() ? cell.step_s.median : measure::mean(means);
 }
 
 }  // namespace
@@ -107,7 +118,7 @@ Scores score(const Prediction& prediction, std::span<const Cell> cells) {
     scores.steps.push_back({.workers = cell.workers,
                             .local_batch = batch,
                             .predicted = found->step_s,
-                            .measured = cell.step_s.median,
+                            .measured = mean_step(cell),
                             .cell = cell.name(),
                             .kind = kind_of(prediction.subject, record),
                             .constant_overhead = found->constant_overhead,
@@ -119,13 +130,14 @@ Scores score(const Prediction& prediction, std::span<const Cell> cells) {
 std::optional<Calibration> calibration(std::span<const Prediction> predictions, ScoreKind kind) {
   constexpr std::size_t kFewest = 20;
   constexpr double kCovered = 0.9;
+  constexpr double kLeastHalf = 1e-3;  // an interval can end at its value
   std::vector<double> distances;
   for (const auto& prediction : predictions)
     for (const auto& one : prediction.scores) {
       if (one.kind != kind) continue;
       const auto& [value, low, high] = one.predicted;
       const double half = one.measured < value ? std::log(value / low) : std::log(high / value);
-      if (half > 0) distances.push_back(prediction.widening * std::abs(std::log(one.ratio())) / half);
+      distances.push_back(prediction.widening * std::abs(std::log(one.ratio())) / std::max(half, kLeastHalf));
     }
   if (distances.size() < kFewest) return std::nullopt;
   std::sort(distances.begin(), distances.end());

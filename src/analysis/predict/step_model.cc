@@ -385,7 +385,11 @@ StepModel step_model(std::span<const Cell> cells) {
   model.train_samples = static_cast<double>(reference.data.train_samples);
   model.is_ghost = is_of_ghosts(reference);
   model.emulated = emulated(reference);
-  model.is_nccl = reference.communication.communicator.find("nccl") != std::string::npos;
+  const auto& communicator = reference.communication.communicator;
+  if (communicator.find("nccl") != std::string::npos)
+    model.algorithm = Algorithm::automatic;
+  else if (communicator.starts_with("torch.distributed"))  // over gloo
+    model.algorithm = Algorithm::ring;
   add_buckets(kept, model);
   add_own_work(kept, model);
   add_memory_plans(kept, model);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analysis/compare/cell.h"
+#include "analysis/predict/cluster.h"
 #include "analysis/predict/waiting.h"
 #include "analysis/steps/step_lines.h"
 
@@ -81,12 +82,12 @@ struct StepModel {
   };
   std::vector<Memory> memory;  ///< plans, by batch
   std::optional<double> joules_a_sample;
-  bool is_ghost = false;              ///< compute was emulated: each worker is as if on a node of its own
-  std::string emulated;               ///< what was, in words; "" nothing
-  bool is_nccl = false;               ///< NCCL reduces
-  bool knows_parts = true;            ///< false: of a table that has only times of steps
-  std::vector<std::string> unknown;   ///< what cannot be known from these records: sentences
-  std::vector<std::string> not_used;  ///< which cells were left out, and why: sentences
+  bool is_ghost = false;  ///< compute was emulated: each worker is as if on a node of its own
+  std::string emulated;   ///< what was, in words; "" nothing
+  Algorithm algorithm = Algorithm::exchange;  ///< that reduces
+  bool knows_parts = true;                    ///< false: of a table that has only times of steps
+  std::vector<std::string> unknown;           ///< what cannot be known from these records: sentences
+  std::vector<std::string> not_used;          ///< which cells were left out, and why: sentences
 
   [[nodiscard]] int fewest() const { return steps.empty() ? 1 : steps.front().workers; }
   [[nodiscard]] int most() const;

@@ -106,7 +106,10 @@ measure::Record record_of(const DdpRun& run, const std::string& where) {
   record.window.samples = record.window.steps * record.global_batch;
   for (const auto& rank : record.ranks) record.window.wall_s = std::max(record.window.wall_s, rank.wall_s);
   auto& communication = record.communication;
+  const auto backend = run.row.settings.find("backend");
   communication.communicator = run.workers == 1 ? "none" : "torch.distributed";
+  if (run.workers > 1 && backend != run.row.settings.end())
+    communication.communicator += " over " + backend->second;
   communication.gradient_bytes = std::llround(sum_of(run.bucket_bytes));
   if (run.workers > 1) {
     communication.processes = run.workers;

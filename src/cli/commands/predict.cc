@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/screen/screen.h"
+#include "data/image/listing.h"
 #include "measure/environment.h"
 
 namespace paceline::cli {
@@ -205,6 +206,13 @@ int say_scores(const Settings& settings, Screen& screen) {
 int predict_command(const Settings& settings) {
   Screen screen(false);
   const auto& options = settings.predict;
+  for (const auto& path : settings.report.records)
+    if (data::is_image_name(path.string()))
+      base::fail(
+          base::ErrorKind::usage,
+          "predict says how long steps of more workers take; 'paceline classify CHECKPOINT {}' says what "
+          "an image shows",
+          base::shell_word(path.string()));
   if (!options.out.empty()) base::require_directory_of(options.out, "--out");
   if (!options.score.empty()) return say_scores(settings, screen);
   const auto read = read_model(settings);

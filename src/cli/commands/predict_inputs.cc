@@ -49,10 +49,20 @@ double spread_of(const Row& row) {
   return spread;  // a standard error, or a range, which is wider
 }
 
+/// Errors   Error(data): no whole number from 1 to 2^20
+int workers_of(const Row& row) {
+  constexpr double kMost = 1 << 20;
+  const double workers = row.value("workers").value_or(1);
+  if (!(workers >= 1 && workers <= kMost && workers == std::floor(workers)))
+    base::fail(base::ErrorKind::data, "{}: workers must be a whole number from 1 to {}, got {}", row.name(),
+               kMost, workers);
+  return static_cast<int>(workers);
+}
+
 MeasuredStep measured_row(const Row& row, const RowTime& time, double batch) {
   using analysis::Line;
   MeasuredStep step;
-  step.workers = static_cast<int>(row.value("workers").value_or(1));
+  step.workers = workers_of(row);
   const double nodes = std::max(1.0, row.value("nodes").value_or(1));
   step.width = static_cast<int>(std::ceil(step.workers / nodes));
   step.batch = batch;
@@ -98,7 +108,7 @@ std::vector<analysis::TimedAllReduce> timed_of(const table::Table& table) {
     const auto bytes = row.value("message_bytes"), seconds = row.value("time_s"),
                ranks = row.value("workers");
     if (bytes && seconds && ranks && *bytes > 0 && *seconds > 0 && *ranks > 1)
-      timed.push_back({.ranks = static_cast<int>(*ranks), .bytes = *bytes, .seconds = *seconds});
+      timed.push_back({.ranks = workers_of(row), .bytes = *bytes, .seconds = *seconds});
   }
   if (timed.empty())
     base::fail(base::ErrorKind::data,
@@ -212,10 +222,14 @@ ChosenCluster chosen_cluster(const Settings::Predict& options, const StepModel& 
     // A preset is a machine that its records were not taken on, except for a network by its name alone.
     const auto presets = analysis::preset_names();
     const bool is_preset = std::ranges::find(presets, options.cluster) != presets.end();
-    const bool is_network = options.cluster.starts_with("eth-");
+    const bool is_network = is_preset && options.cluster.starts_with("eth-");
     chosen.is_other_hardware =
         (is_preset && !is_network) || chosen.cluster->worker_speed != analysis::Range::of(1);
-    if (is_network) chosen.cluster->workers_per_node = model.width;
+    if (is_network) {  // the nodes are those of the records
+      const auto measured = analysis::measured_cluster(model, emulated);
+      chosen.cluster->workers_per_node = model.width;
+      chosen.cluster->node_link = measured.node_link;
+    }
   }
   if (options.link.empty()) return chosen;
   const auto link = read_link(options.link);

@@ -245,7 +245,7 @@ constexpr OptionRow<Options> kLinkRows[] = {
      at<&O::shared_memory>({.left_out = "true"})},
     {"emulate-link", "SPEC", kBetween,
      "delay messages as this link between workers would: latency=50us,bandwidth=1GB/s; with ,between=hosts "
-     "only between hosts; with per-host=4,inside-latency=5us,inside-bandwidth=10GB/s as between hosts of 4 "
+     "only between hosts; with per-host=4,inside-bandwidth=10GB/s as between hosts of 4 "
      "workers; with per-switch=4,oversubscription=2 slower beyond 4; every table says so",
      kTrain | kScale | kComm, at<&O::emulate_link>()},
     {"emulate-straggler", "SPEC", kBetween,

@@ -64,6 +64,38 @@ double measured_step(const SimulatedRun& run, const LinkOfTest& link, int worker
   return SampledSteps(record).lines().total();
 }
 
+TEST(Forecast, NeverTakesAnUnknownLinkAsFree) {
+  const Study study({SimulatedRun{}, with_workers({}, 2, {.latency_s = 1e-3, .bytes_per_s = 1e9})});
+  const auto model = step_model(study.cells);
+  Cluster cluster{.name = "test", .source = "test", .nodes = 8, .workers_per_node = 2};
+  cluster.node_link.bytes_per_s = Range::of(1e9);
+  const auto lacks = [&](std::int64_t workers) {
+    const auto made = forecast(
+        model,
+        {.workers = {1, 2, 4}, .step = {.batch = 32}, .at_most = {}, .cluster = cluster, .emulated = {}});
+    return made.at(workers)->lacks_link;
+  };
+  EXPECT_FALSE(lacks(2));
+  EXPECT_TRUE(lacks(4));  // no network joins the nodes
+  cluster.network.bytes_per_s = Range::of(1e9);
+  EXPECT_FALSE(lacks(4));
+  cluster.node_link = {};
+  EXPECT_TRUE(lacks(2)) << "that two workers were measured elsewhere says nothing of this link";
+}
+
+TEST(Forecast, IsLessCertainBetweenMeasuredWorkers) {
+  const LinkOfTest link{.latency_s = 1e-4, .bytes_per_s = 1e9};
+  const Study study({with_workers({}, 1, link), with_workers({}, 8, link)});
+  const auto made = forecast(step_model(study.cells), {.workers = {1, 2, 8, 16},
+                                                       .step = {.batch = 32},
+                                                       .at_most = {},
+                                                       .cluster = {},
+                                                       .emulated = link.added()});
+  EXPECT_EQ(made.at(8)->sigma, 0);
+  EXPECT_NEAR(made.at(2)->sigma, 0.02, 1e-9);
+  EXPECT_NEAR(made.at(16)->sigma, 0.02, 1e-9);
+}
+
 TEST(Forecast, GridHasPowersHalvesAndEnds) {
   EXPECT_THAT(worker_grid(1, 20), testing::ElementsAre(1, 2, 3, 4, 6, 8, 12, 16, 20));
   EXPECT_LE(worker_grid(1, 4096).size(), 30U);

@@ -56,6 +56,27 @@ TEST(Score, RepeatsOfACellAreOneScore) {
   EXPECT_GT(scores.steps.front().constant_overhead, 0);
 }
 
+TEST(Score, IsOfMeans) {
+  const auto made = predict_from_two(kLink);
+  const auto records = simulate({.workers = 4, .jitter = 0.05}, 1);  // some steps are late: skewed
+  const auto cells = make_cells(records);
+  const auto scores = score(prediction_from_json(made.text, "P.json"), cells);
+  ASSERT_EQ(scores.steps.size(), 1U);
+  EXPECT_NEAR(scores.steps.front().measured, SampledSteps(records.front()).lines().total(), 1e-9);
+  EXPECT_GT(scores.steps.front().measured, 1.01 * cells.front().step_s.median);
+}
+
+TEST(Score, CountsMissesBesideIntervalsWithoutWidth) {
+  std::vector<Prediction> one(1);
+  for (int i = 0; i < 20; ++i)
+    one.front().scores.push_back({.workers = 2,
+                                  .predicted = {.value = 1, .low = 1, .high = 1.1},
+                                  .measured = i < 17 ? 1.01 : 0.5,
+                                  .kind = ScoreKind::ghosts});
+  ASSERT_TRUE(calibration(one, ScoreKind::ghosts));
+  EXPECT_GT(calibration(one, ScoreKind::ghosts)->widening, 100);
+}
+
 TEST(Score, SlowerRunLiesOutside) {
   const auto made = predict_from_two(kLink);
   const auto records = measured(4, 1.5);

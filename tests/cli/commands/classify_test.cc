@@ -159,15 +159,17 @@ TEST_F(Classify, RefusesWhatIsNoCheckpoint) {
   EXPECT_TRUE(std::filesystem::exists(folder_->path() / "t/checkpoint-00000016.safetensors"));
 }
 
-TEST_F(Classify, IsWhatPredictAsksFor) {
-  for (const char* command : {"predict", "infer", "evalute"}) {
+TEST_F(Classify, IsWhatOthersCallPredict) {
+  const auto predicted = run({"predict", "t", "photos/test/down/20.ppm"});
+  EXPECT_EQ(predicted.code, 2);
+  EXPECT_THAT(predicted.err, HasSubstr("'paceline classify CHECKPOINT photos/test/down/20.ppm' says what"));
+  for (const char* command : {"infer", "evalute"}) {
     const auto outcome = run({command, "t", "photos/test/down/20.ppm"});
     EXPECT_EQ(outcome.code, 2);
     EXPECT_THAT(outcome.err,
                 HasSubstr("did you mean 'paceline classify CHECKPOINT photos/test/down/20.ppm'?"));
   }
   EXPECT_THAT(run({"cat.JPG"}).err, HasSubstr("did you mean 'paceline classify CHECKPOINT cat.JPG'?"));
-  EXPECT_THAT(run({"predict"}).err, HasSubstr("'paceline classify' says what images show"));
   EXPECT_THAT(run({"trian"}).err, AllOf(HasSubstr("did you mean 'train'?"), Not(HasSubstr("classify"))));
 }
 

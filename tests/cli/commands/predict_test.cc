@@ -27,7 +27,10 @@ Outcome run_in(const Folder& folder, const std::vector<std::string>& line) {
 
 /// Three repeats of a run over an emulated link.
 void write_records(const Folder& folder, const std::string& directory, int workers, double slower = 1) {
-  SimulatedRun run{.workers = workers, .forward = 0.1 * slower, .backward = 0.2 * slower};
+  SimulatedRun run{.workers = workers,
+                   .forward = 0.1 * slower,
+                   .backward = 0.2 * slower,
+                   .run_noise = 1e-4};  // repeats with equal times would count as copies of one file
   run.link = {.alpha_s = 2 * (workers - 1) * kLatency_s};
   for (auto& record : simulate(run, 3)) {
     record.settings["emulate-link"] = kLink;
@@ -139,6 +142,7 @@ TEST(Predict, BadInputIsNamed) {
                      "[node.link]\nkind = \"switch\"\nGB_per_s = 10\nlatency_us = 1\n");
   (void)folder.write("mixed.csv",
                      "model,workers,local_batch,time_s,time_of\na,1,32,0.1,step\nb,2,32,0.1,step\n");
+  (void)folder.write("many.csv", "model,workers,local_batch,time_s,time_of\na,1e10,32,0.1,step\n");
   (void)folder.write("epochs.csv", "model,workers,time_s,time_of\na,1,100,epoch\na,2,60,epoch\n");
   const Bad all[]{
       {{"predict"}, "predict takes what was measured"},
@@ -149,6 +153,7 @@ TEST(Predict, BadInputIsNamed) {
       {{"predict", "records", "--cluster", "wrong.toml"}, "wrong.toml"},
       {{"predict", "records", "--cluster", "small.toml", "--workers", "8"}, "8 workers"},
       {{"predict", "mixed.csv"}, "two texts in the column model"},
+      {{"predict", "many.csv"}, "whole number from 1 to"},
       {{"predict", "epochs.csv"}, "no row has the time of a step"},
       {{"predict", "--score", "records/none.json", "records"}, "none.json"},
       {{"predict", "records", "--local-batch", "32", "--global-batch", "64"}, "--global-batch"},
