@@ -15,7 +15,7 @@
 namespace paceline::analysis {
 namespace {
 
-constexpr double kPerDoubling = 0.02;  ///< of the model's error, beyond what was measured
+constexpr double kPerDoubling = 0.015;  ///< of the model's error, beyond what was measured
 constexpr double kOtherHardware = 0.05;
 constexpr double kShortestStep = 1e-12;
 constexpr std::size_t kOwnDraws = 24;  ///< resamples of own work that the draws share

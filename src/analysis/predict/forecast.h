@@ -5,7 +5,7 @@
 ///
 /// An interval is the middle 90 % of 1,000 draws: repeats and blocks of steps of the records (bootstrap), a
 /// value out of each range of the cluster, own work of workers drawn again, one of two tails where more
-/// workers are asked for than samples speak of, and the model's error exp(sigma z), with sigma = 2 % per
+/// workers are asked for than samples speak of, and the model's error exp(sigma z), with sigma = 1.5 % per
 /// doubling of workers (and of the batch) from what was measured, and 5 % on other hardware.
 
 #include <array>

@@ -92,8 +92,8 @@ TEST(Forecast, IsLessCertainBetweenMeasuredWorkers) {
                                                        .cluster = {},
                                                        .emulated = link.added()});
   EXPECT_EQ(made.at(8)->sigma, 0);
-  EXPECT_NEAR(made.at(2)->sigma, 0.02, 1e-9);
-  EXPECT_NEAR(made.at(16)->sigma, 0.02, 1e-9);
+  EXPECT_NEAR(made.at(2)->sigma, 0.015, 1e-9);
+  EXPECT_NEAR(made.at(16)->sigma, 0.015, 1e-9);
 }
 
 TEST(Forecast, GridHasPowersHalvesAndEnds) {
