@@ -102,6 +102,7 @@ struct Cost {
 struct Cluster {
   std::string name;    ///< of the preset, or the file's name
   std::string source;  ///< where its figures come from
+  std::string preset;  ///< that it is, or that its file began from; "": none
   int nodes = 1, workers_per_node = 1;
   double memory_bytes = 0;            ///< of one worker; 0: not known
   Range worker_speed = Range::of(1);  ///< of own work, against the measured worker

@@ -80,7 +80,9 @@ std::vector<std::string> preset_names() {
 std::optional<Cluster> find_preset(std::string_view name) {
   const auto found = std::ranges::find(kPresets, name, [](const Preset& row) { return row.name; });
   if (found == kPresets.end()) return std::nullopt;
-  return cluster_of(*found);
+  auto cluster = cluster_of(*found);
+  cluster.preset = found->name;
+  return cluster;
 }
 
 }  // namespace paceline::analysis

@@ -18,7 +18,8 @@ namespace {
 constexpr double kPerDoubling = 0.015;  ///< of the model's error, beyond what was measured
 constexpr double kOtherHardware = 0.05;
 constexpr double kShortestStep = 1e-12;
-constexpr std::size_t kOwnDraws = 24;  ///< resamples of own work that the draws share
+constexpr double kWorthMeasuring = 0.5;  ///< least correlation with the target
+constexpr std::size_t kOwnDraws = 24;    ///< resamples of own work that the draws share
 
 /// The value at `q` of the draws, and of the interval around `value` that they give.
 Predicted with_interval(double value, std::vector<double> draws, double widening) {
@@ -325,6 +326,7 @@ class Forecaster {
     for (std::size_t n = 0; n < workers_.size(); ++n) {
       if (workers_[n] > most || result.points[n].is_measured || workers_[n] > workers_[target]) continue;
       const double correlation = correlation_of_logs(draws_[n], draws_[target]);
+      if (correlation < kWorthMeasuring) continue;
       const double worth =
           correlation * correlation / (static_cast<double>(workers_[n]) * result.points[n].step_s.value);
       if (worth <= best) continue;
@@ -348,6 +350,10 @@ class Forecaster {
           "the network between hosts was not measured: beyond {} the step is at least, and the efficiency at most, "
           "what is predicted; give --link or --cluster",
           base::counted(std::max(model_.most(), 1), "worker")));
+    if ((request_.what_if.bandwidth != 1 || request_.what_if.latency != 1) && !target_.node_link.exists() &&
+        !target_.network.exists() && !target_.emulated)
+      say.emplace_back(
+          "--what-if for the link changes nothing here: no link was measured; give --cluster or --link");
     if (any(&ForecastPoint::lacks_sharing))
       say.push_back(fmt::format(
           "how workers share a node of {} was not measured (at most {} were): their slow-down follows from nothing; "

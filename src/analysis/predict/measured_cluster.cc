@@ -47,7 +47,7 @@ Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>&
   Cluster cluster{.name = "as measured", .source = "the records"};
   const bool is_one_node = model.is_ghost || (emulated && !emulated->between_nodes);
   cluster.workers_per_node = is_one_node ? kMostWorkers : model.width;
-  cluster.nodes = is_one_node ? 1 : std::max(1, kMostWorkers / model.width);
+  cluster.nodes = is_one_node ? 1 : (kMostWorkers + model.width - 1) / model.width;
   cluster.algorithm = model.algorithm;
   std::vector<TimedAllReduce> timed;
   std::vector<BucketTransfer> transfers;

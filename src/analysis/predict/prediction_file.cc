@@ -245,6 +245,9 @@ std::string to_json(const Forecast& forecast, const StepModel& model, std::span<
                      {"latency", request.what_if.latency},
                      {"loader", request.what_if.loader},
                      {"compute", request.what_if.compute}};
+  const auto& what_if = request.what_if;
+  json["is_as_measured"] = !request.cluster && what_if.bandwidth == 1 && what_if.latency == 1 &&
+                           what_if.loader == 1 && what_if.compute == 1;
   json["cluster"] = json_of(forecast.cluster);
   json["interval"] = 0.9;
   json["widening"] = request.widening;
@@ -303,6 +306,7 @@ Prediction prediction_from_json(const std::string& text, const std::string& wher
     prediction.inputs.push_back(
         {required<std::string>(input, "id", where), required<std::string>(input, "sha256", where)});
   prediction.widening = required<double>(json, "widening", where);
+  prediction.is_as_measured = required<bool>(json, "is_as_measured", where);
   for (const auto& point : required<std::vector<nlohmann::json>>(json, "points", where)) {
     const auto rival = required<std::map<std::string, double>>(point, "rivals_s", where);
     const auto marks = required<std::vector<std::string>>(point, "marks", where);

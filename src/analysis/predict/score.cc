@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/compare/setup.h"
 #include "analysis/steps/step_lines.h"
 #include "base/sha256.h"
 #include "base/text.h"
@@ -102,6 +103,22 @@ Scores score(const Prediction& prediction, std::span<const Cell> cells) {
       leave_out(why);
       continue;
     }
+    const auto kind = kind_of(prediction.subject, record);
+    if (cell.oversubscribed && kind != ScoreKind::ghosts) {
+      leave_out(fmt::format("it had {}", cell.shares()));
+      continue;
+    }
+    if (prediction.is_as_measured && !prediction.subject.device.empty() &&
+        subject_of(record).device != prediction.subject.device) {
+      leave_out(fmt::format("the prediction is of {}, this of {}", prediction.subject.device,
+                            subject_of(record).device));
+      continue;
+    }
+    if (!prediction.is_as_measured && kind == ScoreKind::this_host && nodes(record) == 1) {
+      leave_out(
+          "the prediction is of another cluster, or of what would be changed, and this is of the machine that it began from");
+      continue;
+    }
     const double batch = static_cast<double>(cell.global_batch) / cell.workers;
     const auto found = std::find_if(
         prediction.points.begin(), prediction.points.end(),
@@ -120,7 +137,7 @@ Scores score(const Prediction& prediction, std::span<const Cell> cells) {
                             .predicted = found->step_s,
                             .measured = mean_step(cell),
                             .cell = cell.name(),
-                            .kind = kind_of(prediction.subject, record),
+                            .kind = kind,
                             .constant_overhead = found->constant_overhead,
                             .scalability_law = found->scalability_law});
   }

@@ -75,6 +75,7 @@ struct Prediction {
   Subject subject;
   std::vector<PredictionInput> inputs;
   double widening = 1;
+  bool is_as_measured = true;  ///< of the measured machine: no other cluster, nothing changed
   std::vector<PredictedPoint> points;
   std::vector<ScoredStep> scores;
 };

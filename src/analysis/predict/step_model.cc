@@ -183,11 +183,13 @@ void add_memory_plans(const std::vector<const Cell*>& cells, StepModel& model) {
                    [](const auto& a, const auto& b) { return a.batch < b.batch; });
 }
 
-/// Joules of all GPUs a sample, as means over records that have them.
+/// Joules of all GPUs a sample, as means over the records of the fewest workers that have them: those of more
+/// waited too, and a prediction counts waiting by itself.
 void add_energy(const std::vector<const Cell*>& cells, StepModel& model) {
   std::vector<double> joules;
   for (const Cell* cell : cells)
     for (const Record* record : cell->records) {
+      if (cell->workers != cells.front()->workers) break;
       if (!record->gpus || record->window.samples <= 0) continue;
       double watts = 0;
       for (const auto& gpu : *record->gpus)

@@ -51,6 +51,7 @@ struct Inputs {
 struct ChosenCluster {
   std::optional<analysis::Cluster> cluster;  ///< none: as measured
   bool is_other_hardware = false;
+  std::vector<std::string> remarks;  ///< sentences
 };
 /// By --cluster and --link.
 [[nodiscard]] ChosenCluster chosen_cluster(const Settings::Predict& options, const analysis::StepModel& model,

@@ -232,6 +232,7 @@ int predict_command(const Settings& settings) {
   if (options.at_most > 0) request.at_most = options.at_most;
   const auto forecast = analysis::forecast(read.model, request);
   say_forecast(forecast, read.model, screen);
+  for (const auto& remark : cluster.remarks) screen.explain(remark);
   if (options.fidelity == analysis::Fidelity::workers) {
     constexpr int kSteps = 200;
     say_simulated(analysis::simulated_points(read.model, forecast, kSteps), screen);

@@ -119,6 +119,7 @@ std::vector<analysis::TimedAllReduce> timed_of(const table::Table& table) {
 struct TimedLink {
   std::vector<analysis::TimedAllReduce> timed;
   int workers_per_node = 0;  ///< of the measurement; 0: not known
+  std::string emulated;      ///< a sentence, if it was timed over an emulated link
 };
 
 TimedLink timed_of(const measure::Record& record, const std::string& where) {
@@ -132,6 +133,10 @@ TimedLink timed_of(const measure::Record& record, const std::string& where) {
   if (link.timed.empty() || record.workers < 2)
     base::fail(base::ErrorKind::data, "{}: has no timed all-reduces: --link takes a record of paceline comm",
                where);
+  if (const auto* text = measure::find_text(record.settings, "emulate-link");
+      text != nullptr && !text->empty())
+    link.emulated =
+        fmt::format("{} was timed over an EMULATED link ({}): it shows no real network", where, *text);
   link.workers_per_node = (record.workers + analysis::nodes(record) - 1) / analysis::nodes(record);
   return link;
 }
@@ -220,12 +225,11 @@ ChosenCluster chosen_cluster(const Settings::Predict& options, const StepModel& 
     for (const auto& file : {files.node_link, files.network})
       if (file) analysis::attach(*chosen.cluster, read_link(*file).timed);
     // A preset is a machine that its records were not taken on, except for a network by its name alone.
-    const auto presets = analysis::preset_names();
-    const bool is_preset = std::ranges::find(presets, options.cluster) != presets.end();
-    const bool is_network = is_preset && options.cluster.starts_with("eth-");
+    const auto& preset = chosen.cluster->preset;
+    const bool is_network = preset.starts_with("eth-");
     chosen.is_other_hardware =
-        (is_preset && !is_network) || chosen.cluster->worker_speed != analysis::Range::of(1);
-    if (is_network) {  // the nodes are those of the records
+        (!preset.empty() && !is_network) || chosen.cluster->worker_speed != analysis::Range::of(1);
+    if (is_network && preset == options.cluster) {  // the nodes are those of the records
       const auto measured = analysis::measured_cluster(model, emulated);
       chosen.cluster->workers_per_node = model.width;
       chosen.cluster->node_link = measured.node_link;
@@ -233,11 +237,13 @@ ChosenCluster chosen_cluster(const Settings::Predict& options, const StepModel& 
   }
   if (options.link.empty()) return chosen;
   const auto link = read_link(options.link);
+  if (!link.emulated.empty()) chosen.remarks.push_back(link.emulated);
   if (!chosen.cluster) {
     chosen.cluster = analysis::measured_cluster(model, emulated);
     if (link.workers_per_node > 0) {
       chosen.cluster->workers_per_node = std::max(model.width, link.workers_per_node);
-      chosen.cluster->nodes = (1 << 20) / chosen.cluster->workers_per_node;
+      chosen.cluster->nodes =
+          ((1 << 20) + chosen.cluster->workers_per_node - 1) / chosen.cluster->workers_per_node;
     }
   }
   analysis::attach(*chosen.cluster, link.timed);

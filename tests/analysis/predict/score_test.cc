@@ -56,6 +56,29 @@ TEST(Score, RepeatsOfACellAreOneScore) {
   EXPECT_GT(scores.steps.front().constant_overhead, 0);
 }
 
+TEST(Score, TakesNoMachineForAnotherCluster) {
+  const auto made = predict_from_two(kLink);
+  auto prediction = prediction_from_json(made.text, "P.json");
+  EXPECT_TRUE(prediction.is_as_measured);
+  prediction.is_as_measured = false;
+  const auto records = measured(4);
+  const auto scores = score(prediction, make_cells(records));
+  EXPECT_TRUE(scores.steps.empty());
+  ASSERT_EQ(scores.not_scored.size(), 1U);
+  EXPECT_THAT(scores.not_scored.front(), testing::HasSubstr("another cluster"));
+}
+
+TEST(Score, LeavesOutSharedCoresAndOtherDevices) {
+  const auto made = predict_from_two(kLink);
+  const auto prediction = prediction_from_json(made.text, "P.json");
+  auto records = measured(4);
+  auto cells = make_cells(records);
+  for (auto& cell : cells) cell.oversubscribed = true;
+  EXPECT_TRUE(score(prediction, cells).steps.empty());
+  for (auto& record : records) record.device = "cuda";
+  EXPECT_TRUE(score(prediction, make_cells(records)).steps.empty());
+}
+
 TEST(Score, IsOfMeans) {
   const auto made = predict_from_two(kLink);
   const auto records = simulate({.workers = 4, .jitter = 0.05}, 1);  // some steps are late: skewed
