@@ -226,7 +226,8 @@ class Forecaster {
       return Predicted{factor / point.step_s.value, factor / point.step_s.high, factor / point.step_s.low};
     };
     point.images_per_s = inverse(samples);
-    const double steps = model_.train_samples / samples;
+    point.is_beyond_data = model_.train_samples > 0 && samples > model_.train_samples;
+    const double steps = point.is_beyond_data ? 0 : model_.train_samples / samples;
     point.epoch_s = {steps * point.step_s.value, steps * point.step_s.low, steps * point.step_s.high};
     std::vector<double> of_draws(kForecastDraws);
     for (std::size_t i = 0; i < kForecastDraws; ++i)
@@ -249,13 +250,13 @@ class Forecaster {
       point.memory_bytes = plan->bytes_a_worker;
       point.fits = target_.memory_bytes <= 0 || plan->bytes_a_worker <= target_.memory_bytes;
     }
-    if (target_.cost) {
+    if (target_.cost && !point.is_beyond_data) {
       const double factor = point.nodes * target_.cost->node_hour / 3600;
       point.epoch_cost = {factor * point.epoch_s.value, factor * point.epoch_s.low,
                           factor * point.epoch_s.high};
     }
     // Energy follows the time that devices are held, at the power that was measured.
-    if (model_.joules_a_sample && !request_.is_other_hardware)
+    if (model_.joules_a_sample && !request_.is_other_hardware && !point.is_beyond_data)
       point.epoch_joules = *model_.joules_a_sample * model_.train_samples / point.efficiency.value;
   }
 
@@ -354,6 +355,9 @@ class Forecaster {
         !target_.network.exists() && !target_.emulated)
       say.emplace_back(
           "--what-if for the link changes nothing here: no link was measured; give --cluster or --link");
+    if (any(&ForecastPoint::is_beyond_data))
+      say.push_back(fmt::format("no epoch is given where a step takes more than the {:.0f} training images",
+                                model_.train_samples));
     if (any(&ForecastPoint::lacks_sharing))
       say.push_back(fmt::format(
           "how workers share a node of {} was not measured (at most {} were): their slow-down follows from nothing; "

@@ -67,6 +67,7 @@ struct ForecastPoint {
   bool is_beyond_samples = false;  ///< waiting is by an assumed tail
   bool is_beyond_batches = false;  ///< more than 1.5 times the measured range of batches
   bool lacks_sharing = false;      ///< nodes are wider than measured ones
+  bool is_beyond_data = false;     ///< a step takes more images than there are: no epoch is given
 };
 
 /// Where the efficiency falls to a value.

@@ -27,8 +27,8 @@ Knee knee_of(double least, std::span<const std::int64_t> workers, std::span<cons
   Knee knee{.efficiency = least, .workers = {}};
   std::vector<double> crossings;
   for (const auto& one : drawn) crossings.push_back(crossing(least, workers, one));
-  knee.low = measure::quantile(crossings, kTailPart);
-  knee.high = measure::quantile(crossings, 1 - kTailPart);
+  knee.low = std::floor(measure::quantile(crossings, kTailPart));
+  knee.high = std::floor(measure::quantile(crossings, 1 - kTailPart));
   std::size_t last = workers.size();
   while (last > 0 && efficiencies[last - 1] < least) --last;
   if (last == 0) return knee;

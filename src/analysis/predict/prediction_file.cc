@@ -86,6 +86,7 @@ Json marks_of(const ForecastPoint& point) {
   mark(point.lacks_sharing, "sharing of the node was not measured");
   mark(point.is_beyond_samples, "waiting by an assumed tail");
   mark(point.is_beyond_batches, "beyond 1.5 times the measured batches");
+  mark(point.is_beyond_data, "a step takes more images than there are");
   mark(!point.fits, "does not fit the memory");
   return marks;
 }

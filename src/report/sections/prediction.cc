@@ -21,9 +21,7 @@ using analysis::Predicted;
 constexpr const char* kDefinition =
     "Predicted from these records alone: own work of a step at this batch, the buckets' transfers over the links "
     "that were measured, waiting for the slowest of N workers. Weak scaling: each worker keeps its batch. "
-    "Brackets: 90 % intervals. Efficiency E: images/s over N times those of the fewest measured workers, in each "
-    "worker. no network: the one between hosts was not measured, so the step is at least what stands here. "
-    "docs/prediction.md.";
+    "Brackets: 90 % intervals. Efficiency: images/s over N times those of one worker. docs/prediction.md.";
 
 Point predicted_point(const ForecastPoint& at, const Predicted& figure, double factor) {
   return {.x = static_cast<double>(at.workers),
@@ -69,7 +67,7 @@ std::string finding_of(const Forecast& forecast) {
   if (const auto known = last_known(forecast)) {
     const auto& last = forecast.points.back();
     return fmt::format("Predicted: at most {} efficient with {}; the network beyond {} was not measured",
-                       percent(last.efficiency.value), workers_text(last.workers), *known);
+                       percent(last.efficiency.high), workers_text(last.workers), *known);
   }
   if (!knee.workers)
     return fmt::format("Predicted: less than {} efficient at any number of workers{}",
@@ -201,13 +199,16 @@ Table table_of_points(const PredictedWorkers& prediction, const std::string& suf
                           in_rate("rate", "throughput", "images/s"),
                           {.key = "efficiency", .label = "efficiency", .format = Format::percent1},
                           {.key = "epoch", .label = "epoch", .unit = "s", .format = Format::seconds}}};
-  bool has_tail = false;
+  bool has_tail = false, lacks_network = false, lacks_epoch = false;
   for (const auto& point : forecast.points) {
     has_tail = has_tail || point.is_beyond_samples;
+    lacks_network = lacks_network || point.lacks_link;
+    lacks_epoch = lacks_epoch || point.is_beyond_data;
     table.rows.push_back(
         {with_mark(value(static_cast<double>(point.workers)), marks_of_prediction(point, model)),
          predicted_cell(point.step_s), predicted_cell(point.images_per_s), predicted_cell(point.efficiency),
          point.epoch_s.value > 0 ? predicted_cell(point.epoch_s)
+         : point.is_beyond_data  ? missing("the training set has fewer images than one step")
                                  : missing("the number of training images is not known")});
   }
   if (model.is_ghost)
@@ -215,10 +216,17 @@ Table table_of_points(const PredictedWorkers& prediction, const std::string& suf
   if (!model.emulated.empty())
     table.footnotes.push_back(
         fmt::format("emulated: {}. Such times are of a model of that hardware.", model.emulated));
+  if (lacks_network)
+    table.footnotes.emplace_back(
+        "no network: the one between hosts was not measured. The real step takes at least as long as predicted, "
+        "and longer by what the network adds.");
+  if (lacks_epoch)
+    table.footnotes.emplace_back(
+        "Where no epoch is given, a step would take more images than the training set has.");
   if (has_tail)
     table.footnotes.emplace_back(
-        "tail: more workers than a tenth of the measured steps; how late the latest of them is follows from an "
-        "assumed tail, exponential or Pareto by turns, and both are in the interval.");
+        "tail: how late the latest of so many workers is was not measured. It follows from an assumed tail; the "
+        "interval covers an exponential one and a Pareto one.");
   return table;
 }
 
@@ -228,7 +236,7 @@ Table table_of_knees(const Forecast& forecast, const std::string& suffix) {
               .columns = {{.key = "what", .label = "what"},
                           {.key = "workers", .label = "workers", .format = Format::integer},
                           {.key = "why", .label = "why"}}};
-  constexpr const char* kNoNetwork = "the network was not measured: more may keep it, or fewer";
+  constexpr const char* kNoNetwork = "the network between hosts was not measured";
   const auto known = last_known(forecast);
   for (const auto* knee : {&forecast.knee, &forecast.half}) {
     auto& row = table.rows.emplace_back();
@@ -243,22 +251,24 @@ Table table_of_knees(const Forecast& forecast, const std::string& suffix) {
       if (knee->is_beyond) cell.mark = "or more";
       row.push_back(std::move(cell));
     }
-    row.push_back(words(knee == &forecast.knee && forecast.limit
-                            ? fmt::format("{} takes {} of the step of {}", limit_of(forecast),
+    row.push_back(words(known && knee->workers && *knee->workers > *known ? kNoNetwork
+                        : knee == &forecast.knee && forecast.limit
+                            ? fmt::format("beyond, {} costs most: {} of the step of {}", limit_of(forecast),
                                           percent(forecast.limit_points), workers_text(forecast.limit_at))
                             : ""));
   }
-  table.rows.push_back({words("most images/s"),
-                        known && forecast.fastest > *known ? missing(kNoNetwork)
-                                                           : value(static_cast<double>(forecast.fastest)),
-                        words(known && forecast.fastest > *known ? ""
-                              : forecast.fastest == forecast.points.back().workers
-                                  ? "the most that were asked for: throughput still grows"
-                                  : "more workers would be slower together")});
+  const bool still_grows = forecast.fastest == forecast.points.back().workers;
+  auto most = value(static_cast<double>(forecast.fastest));
+  if (still_grows) most.mark = "or more";
+  const bool lacks = known && forecast.fastest > *known;
+  table.rows.push_back({words("most images/s"), lacks ? missing(kNoNetwork) : std::move(most),
+                        words(lacks         ? kNoNetwork
+                              : still_grows ? "throughput still grows at the most that are predicted"
+                                            : "more workers would be slower together")});
   if (forecast.next)
     table.rows.push_back(
         {words("worth measuring next"), value(static_cast<double>(forecast.next->workers)),
-         words(fmt::format("for its worker-seconds its step says most about that of {} (correlation {:.2f})",
+         words(fmt::format("for the time that it takes, measuring it says most about {} (correlation {:.2f})",
                            workers_text(forecast.next->target), forecast.next->correlation))});
   return table;
 }

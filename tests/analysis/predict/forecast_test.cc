@@ -96,6 +96,18 @@ TEST(Forecast, IsLessCertainBetweenMeasuredWorkers) {
   EXPECT_NEAR(made.at(16)->sigma, 0.015, 1e-9);
 }
 
+TEST(Forecast, GivesNoEpochShorterThanAStep) {
+  const Study study({SimulatedRun{}});  // of 50,000 images
+  const auto made = forecast(
+      step_model(study.cells),
+      {.workers = {1, 1562, 1563}, .step = {.batch = 32}, .at_most = {}, .cluster = {}, .emulated = {}});
+  EXPECT_FALSE(made.at(1562)->is_beyond_data);
+  EXPECT_GE(made.at(1562)->epoch_s.value, made.at(1562)->step_s.value);
+  EXPECT_TRUE(made.at(1563)->is_beyond_data);
+  EXPECT_EQ(made.at(1563)->epoch_s.value, 0);
+  EXPECT_THAT(made.unknown, testing::Contains(HasSubstr("50000 training images")));
+}
+
 TEST(Forecast, GridHasPowersHalvesAndEnds) {
   EXPECT_THAT(worker_grid(1, 20), testing::ElementsAre(1, 2, 3, 4, 6, 8, 12, 16, 20));
   EXPECT_LE(worker_grid(1, 4096).size(), 30U);
