@@ -36,9 +36,10 @@ const Section* section_of(const Document& document, const std::string& id) {
 }
 
 template <typename Wanted>
-const Wanted* block_of(const Section& section, const std::string& id) {
-  for (const Block& block : section.blocks)
-    if (const auto* one = std::get_if<Wanted>(&block); one != nullptr && one->id == id) return one;
+const Wanted* block_of(const Document& document, const std::string& id) {
+  for (const Section& section : document.sections)
+    for (const Block& block : section.blocks)
+      if (const auto* one = std::get_if<Wanted>(&block); one != nullptr && one->id == id) return one;
   return nullptr;
 }
 
@@ -46,7 +47,7 @@ TEST(Prediction, DrawsCurvesWithBandMeasuredAndIdeal) {
   const auto document = build(two_workers());
   const auto* section = section_of(document, "prediction");
   ASSERT_NE(section, nullptr);
-  const auto* figure = block_of<Figure>(*section, "prediction");
+  const auto* figure = block_of<Figure>(document, "prediction");
   ASSERT_NE(figure, nullptr);
   ASSERT_EQ(figure->views.size(), 2U);
   for (const auto& view : figure->views) {
@@ -67,8 +68,8 @@ TEST(Prediction, PartsOfStepsAddUpToTable) {
   const auto document = build(two_workers());
   const auto* section = section_of(document, "prediction");
   ASSERT_NE(section, nullptr);
-  const auto* parts = block_of<Plot>(*section, "prediction-parts");
-  const auto* table = block_of<Table>(*section, "predicted-workers");
+  const auto* parts = block_of<Plot>(document, "prediction-parts");
+  const auto* table = block_of<Table>(document, "predicted-workers");
   ASSERT_TRUE(parts != nullptr && table != nullptr);
   for (std::size_t i = 0; i < parts->categories.size(); ++i) {
     double sum = 0;
@@ -98,7 +99,7 @@ TEST(Prediction, SuggestsWorkersWhereThereAreCores) {
   const auto document = build(records);
   const auto* section = section_of(document, "prediction");
   ASSERT_NE(section, nullptr);
-  const auto* knees = block_of<Table>(*section, "predicted-knees");
+  const auto* knees = block_of<Table>(document, "predicted-knees");
   ASSERT_NE(knees, nullptr);
   ASSERT_EQ(knees->rows.back()[0].text, "worth measuring next");
   const double workers = *knees->rows.back()[1].value;
@@ -141,7 +142,7 @@ TEST(Prediction, MarksWhatWasEmulated) {
   const auto* warning = std::get_if<Paragraph>(&section->blocks.front());
   ASSERT_NE(warning, nullptr);
   EXPECT_THAT(warning->text, HasSubstr("EMULATED"));
-  const auto* table = block_of<Table>(*section, "predicted-workers");
+  const auto* table = block_of<Table>(document, "predicted-workers");
   for (const auto& row : table->rows) EXPECT_THAT(row[0].mark, HasSubstr("emulated"));
 }
 

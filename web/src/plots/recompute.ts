@@ -1,5 +1,5 @@
-// Fields below a prediction's figure: batch, bandwidth and workers. What they give is one line more in the drawing, and a
-// sentence.
+// Fields below a prediction's figure, behind one stop of the Tab key until somebody opens them: batch, bandwidth and
+// workers. What they give is one line more in the drawing, and a sentence.
 
 import { h } from '../dom';
 import { compute, type ClosedForm, type Computed } from '../data/closed-form';
@@ -49,8 +49,9 @@ export function renderFields(figure: Figure, form: ClosedForm, tried: ReadonlyMa
     redraw();
   }
   for (const input of [batches, bandwidth, workers]) input.addEventListener('input', draw);
-  const fields = h('fieldset', { class: 'recompute' }, h('legend', {}, 'Try another batch, bandwidth or number of workers'),
-    field('batch', 'images a worker', batches), field('bandwidth', 'bandwidth', bandwidth, saidBandwidth), field('workers', 'workers', workers, saidWorkers), result);
+  const title = 'Try another batch, bandwidth or number of workers';
+  const fields = h('details', { class: 'try' }, h('summary', {}, title), h('fieldset', { 'class': 'recompute', 'aria-label': title },
+    field('batch', 'images a worker', batches), field('bandwidth', 'bandwidth', bandwidth, saidBandwidth), field('workers', 'workers', workers, saidWorkers), result));
   show();
   return fields;
 }
