@@ -275,12 +275,17 @@ Table table_of_knees(const Forecast& forecast, const std::string& suffix) {
 
 Section section_of_prediction(const PredictedWorkers& prediction, const std::string& suffix) {
   const auto& [model, forecast] = prediction;
-  Section section{.id = "prediction" + suffix, .title = "What would N workers do?"};
+  // Folded: the page has to stay short, and what was measured stands first.
+  Section section{
+      .id = "prediction" + suffix, .title = "What would N workers do?", .blocks = {}, .is_folded = true};
   if (model.is_ghost || !model.emulated.empty())
     section.blocks.emplace_back(warning(fmt::format(
         "EMULATED: {}. What is predicted is about such workers, not about real ones.",
         model.is_ghost ? "the records are of workers that slept in place of computing" : model.emulated)));
   section.blocks.emplace_back(figure_of(prediction, suffix));
+  section.blocks.emplace_back(table_of_knees(forecast, suffix));
+  section.blocks.emplace_back(parts_of_steps(forecast, suffix));
+  section.blocks.emplace_back(table_of_points(prediction, suffix));
   std::string unknown;
   for (const auto& sentence : forecast.unknown)
     unknown += fmt::format("{}{}", unknown.empty() ? "" : "; ", sentence);
@@ -289,27 +294,16 @@ Section section_of_prediction(const PredictedWorkers& prediction, const std::str
   return section;
 }
 
-/// Folded, so that the page stays short.
-Section section_of_tables(const PredictedWorkers& prediction, const std::string& suffix) {
-  return {.id = "prediction-tables" + suffix,
-          .title = "What would N workers do, in figures",
-          .blocks = {table_of_knees(prediction.forecast, suffix), parts_of_steps(prediction.forecast, suffix),
-                     table_of_points(prediction, suffix)},
-          .is_folded = true};
-}
-
 }  // namespace
 
 std::vector<Section> prediction_sections(const Conclusions& conclusions) {
   std::vector<Section> sections;
   for (std::size_t i = 0; i < conclusions.predictions.size(); ++i) {
     if (!conclusions.predictions[i]) continue;
-    const std::string suffix = sections.empty() ? "" : fmt::format("-{}", sections.size() / 2 + 1);
-    for (const auto& make : {section_of_prediction, section_of_tables}) {
-      sections.push_back(make(*conclusions.predictions[i], suffix));
-      if (const auto& subject = conclusions.subjects[i].name; !subject.empty())
-        sections.back().title += " " + subject;
-    }
+    sections.push_back(section_of_prediction(
+        *conclusions.predictions[i], sections.empty() ? "" : fmt::format("-{}", sections.size() + 1)));
+    if (const auto& subject = conclusions.subjects[i].name; !subject.empty())
+      sections.back().title += " " + subject;
   }
   return sections;
 }
