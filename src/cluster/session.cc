@@ -25,7 +25,7 @@ namespace paceline::cluster {
 namespace {
 
 /// How long the end of a killed process is hidden from an mpiexec of MPICH's family, which then kills all.
-constexpr std::chrono::seconds kToNameTheLost{5};
+constexpr std::chrono::seconds kToNameTheLost{8};
 
 /// The shortest deadline for starting and ending MPI, which has no deadline itself and cannot name processes,
 /// and for measuring kernels in the first process.
