@@ -104,8 +104,9 @@ void say_forecast(const Forecast& forecast, const StepModel& model, Screen& scre
                          forecast.cluster.name));
   if (!model.emulated.empty()) screen.say(fmt::format("EMULATED    {}", model.emulated));
   for (const auto* point : shown_points(forecast)) screen.say(point_line(*point, forecast));
-  screen.say(fmt::format("efficiency  {}; most images/s at {}", knee_text(forecast.knee),
-                         base::counted(forecast.fastest, "worker")));
+  screen.say(fmt::format("efficiency  {}; most images/s at {}{}", knee_text(forecast.knee),
+                         base::counted(forecast.fastest, "worker"),
+                         forecast.points.back().lacks_link ? "; at most: no network" : ""));
   screen.say(fmt::format("limit       {}", limit_text(forecast)));
   if (forecast.next)
     screen.say(fmt::format(

@@ -56,6 +56,18 @@ TEST(Predict, SaysStepsKneeLimitAndNext) {
   }
 }
 
+TEST(Predict, MarksTheKneeWithoutANetwork) {
+  const Folder folder;
+  for (auto& record : analysis::simulate({.workers = 1, .run_noise = 1e-4}, 3))
+    (void)folder.write(fmt::format("alone/{}.json", record.id), measure::to_json(record));
+  const auto outcome = run_in(folder, {"predict", "alone", "--workers", "1:64"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto begin = outcome.out.find("efficiency  ");
+  ASSERT_NE(begin, std::string::npos);
+  EXPECT_THAT(outcome.out.substr(begin, outcome.out.find('\n', begin) - begin),
+              HasSubstr("at most: no network"));
+}
+
 TEST(Predict, ScoreEndsWithOneOutsideTheInterval) {
   const Folder folder;
   for (const int workers : {1, 2}) write_records(folder, "records", workers);
