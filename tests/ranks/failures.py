@@ -18,7 +18,9 @@ def lost(args, folder):
     for victim in range(args.processes):
         out = folder / f"lost{victim}"
         options = train_options(folder, "--steps", "10000000", "--evaluate-every", "0")
-        job = subprocess.Popen([str(word) for word in mpirun(args.processes) + [args.program, *options, "--out", out]],
+        # As launch does: after mpirun's own second a busy host kills the first process before it has written its record.
+        patient = mpirun(args.processes) + ["--mca", "odls_base_sigkill_timeout", "4"]
+        job = subprocess.Popen([str(word) for word in patient + [args.program, *options, "--out", out]],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             until = time.monotonic() + 60
