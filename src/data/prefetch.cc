@@ -326,9 +326,11 @@ Prefetch::Statistics Prefetch::statistics() const {
 
 std::int64_t Prefetch::planned_bytes(const ImageFormat& format, std::int64_t batch, int views, int threads,
                                      int prefetch) {
-  const std::int64_t sample = views * format.bytes() * static_cast<std::int64_t>(sizeof(float)) +
-                              static_cast<std::int64_t>(sizeof(std::int32_t));
-  return (prefetch + 1) * batch * sample + std::max(1, threads) * format.bytes();
+  const auto images =
+      static_cast<std::size_t>(batch * views * format.bytes()) * sizeof(float);  // a slot's buffer
+  const std::int64_t labels = batch * static_cast<std::int64_t>(sizeof(std::int32_t));
+  return (prefetch + 1) * (static_cast<std::int64_t>(base::Buffer::resident_bytes(images)) + labels) +
+         std::max(1, threads) * format.bytes();
 }
 
 }  // namespace paceline::data

@@ -340,6 +340,8 @@ TEST(Prefetch, PlansTheMemoryOfItsSlots) {
   // 4 slots of 10 samples of 4 floats and a label, and 2 threads with one stored image each
   EXPECT_EQ(Prefetch::planned_bytes(kFormat, 10, 1, 2, 3), 4 * 10 * (4 * 4 + 4) + 2 * 4);
   EXPECT_EQ(Prefetch::planned_bytes(kFormat, 10, 6, 2, 3), 4 * 10 * (6 * 4 * 4 + 4) + 2 * 4);
+  const std::int64_t five_huge_pages = std::int64_t{10} << 20, batch = 600000;  // 9.6 MB of images in a slot
+  EXPECT_EQ(Prefetch::planned_bytes(kFormat, batch, 1, 2, 3), 4 * (five_huge_pages + 4 * batch) + 2 * 4);
 }
 
 }  // namespace

@@ -115,7 +115,9 @@ void Snapshot::take(const TrainingArrays& arrays) {
 
 std::int64_t Snapshot::planned_bytes(std::int64_t flat_bytes, const engine::UpdateRule& rule,
                                      bool has_slow_weights) {
-  return flat_bytes * (1 + engine::state_slots(rule) + (has_slow_weights ? 1 : 0));
+  const std::int64_t arrays = 1 + engine::state_slots(rule) + (has_slow_weights ? 1 : 0);
+  return static_cast<std::int64_t>(
+      base::Buffer::resident_bytes(static_cast<std::size_t>(arrays * flat_bytes)));
 }
 
 std::int64_t checkpoint_bytes(const graph::Graph& graph, const engine::UpdateRule& rule,
