@@ -521,6 +521,44 @@ def literal(text):
         return text
 
 
+def load_state(model, path):
+    """Loads a state dict, alone or in a dictionary of the whole training, with or without DataParallel's names. None of its code runs."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError:
+        raise
+    except Exception:
+        raise Refused(f"{path} holds more than tensors, and PyTorch reads that only by running the file's code; 'paceline train --weights {path}' "
+                      "reads most such files as they are, and torch.save(model.state_dict(), FILE) writes one for --state")
+    nested = [value for value in state.values() if isinstance(value, dict) and value and all(torch.is_tensor(one) for one in value.values())]
+    if len(nested) == 1 and not any(torch.is_tensor(value) for value in state.values()):
+        state = nested[0]
+    if state and all(name.startswith("module.") for name in state):
+        state = {name[len("module."):]: value for name, value in state.items()}
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:  # its first line names the class alone
+        lines = [" ".join(line.split()) for line in str(error).splitlines()]
+        raise Refused(f"{path} is not of this model: {lines[min(1, len(lines) - 1)][:300]}; --with KEY=VALUE gives the callable its arguments")
+
+
+def make_model(module, name, arguments):
+    if module.endswith(".py"):
+        raise Refused(f"a module is named without .py: {module[:-3]}:{name}")
+    made = importlib.import_module(module)
+    for part in name.split("."):
+        made = getattr(made, part)
+    if isinstance(made, torch.nn.Module):
+        return made
+    try:
+        model = made(**arguments)
+    except TypeError as error:
+        raise Refused(f"{error}; --with KEY=VALUE gives the callable its arguments")
+    if not isinstance(model, torch.nn.Module):
+        raise Refused(f"it must return an nn.Module, but returns a {type(model).__name__}")
+    return model
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", metavar="MODULE:CALLABLE")
@@ -538,14 +576,12 @@ def main():
         if not re.fullmatch(r"\d+x\d+x\d+", options.input):
             raise Refused(f"--input must be channels x height x width, such as 3x224x224, but is '{options.input}'")
         shape = [int(size) for size in options.input.split("x")]
-        make = importlib.import_module(module)
-        for part in name.split("."):
-            make = getattr(make, part)
-        model = make(**{key: literal(value) for key, _, value in (text.partition("=") for text in options.arguments)})
-        if not isinstance(model, torch.nn.Module):
-            raise Refused(f"it must return an nn.Module, but returns a {type(model).__name__}")
+        if shape[0] > 4 and shape[2] <= 4:
+            raise Refused(f"--input has the channels first: {shape[2]}x{shape[0]}x{shape[1]}, not {options.input}")
+        arguments = {key: literal(value) for key, _, value in (text.partition("=") for text in options.arguments)}
+        model = make_model(module, name, arguments)
         if options.state:
-            model.load_state_dict(torch.load(options.state, map_location="cpu", weights_only=True))  # no code runs
+            load_state(model, options.state)
         layers, weights, difference = record(model, shape, options.unused == "ok")
         out = options.out or name.split(".")[-1]
         with open(out + ".toml", "w") as file:

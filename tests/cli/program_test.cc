@@ -63,7 +63,7 @@ TEST(Program, TheRecordSaysWhichRecipeSetWhat) {
                                    {.directory = folder.path()});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const auto record = measure::read_record(folder.path() / "o/record.json");
-  EXPECT_THAT(record.notes, testing::Contains(recipe + " sets lr, momentum"));
+  EXPECT_THAT(record.notes, testing::Contains(recipe + " sets lr, momentum; typed instead: momentum"));
   EXPECT_EQ(record.settings.at("lr"), "0.025");
   EXPECT_EQ(record.settings.at("momentum"), "0.8");
 }

@@ -169,14 +169,19 @@ class Files(unittest.TestCase):
             state = models.SmallMobile().state_dict()
             state["fc.bias"][0] = 41.5
             torch.save(state, Path(folder, "state.pth"))
+            torch.save({"model": {f"module.{key}": value for key, value in state.items()}}, Path(folder, "nested.pth"))
             torch.save({"fc.bias": Path("call")}, Path(folder, "hostile.pth"))  # a class that is no tensor
-            for name, code in [("state", 0), ("hostile", 1)]:
+            torch.save({**state, "fc.bias": torch.zeros(3)}, Path(folder, "other.pth"))
+            for name, code, sentence in [("state", 0, ""), ("nested", 0, ""), ("hostile", 1, "hostile.pth holds more than tensors"),
+                                         ("other", 1, "other.pth is not of this model: size mismatch for fc.bias")]:
                 done = subprocess.run([sys.executable, "-B", "-W", "ignore", ROOT / "share/paceline/paceline_model.py", "models:SmallMobile",
                                        "--input", "3x16x16", "--state", Path(folder, f"{name}.pth"), "--out", Path(folder, name)],
                                       cwd=ROOT / "tests/parity", capture_output=True, text=True)
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertNotIn("Traceback", done.stderr)
-            self.assertIn(struct.pack("<f", 41.5), Path(folder, "state.safetensors").read_bytes())
+                self.assertIn(sentence, done.stderr)
+            for name in ("state", "nested"):
+                self.assertIn(struct.pack("<f", 41.5), Path(folder, f"{name}.safetensors").read_bytes())
             self.assertFalse(Path(folder, "hostile.safetensors").exists())
 
     def test_an_unknown_name_is_a_sentence(self):
@@ -185,6 +190,9 @@ class Files(unittest.TestCase):
                                 (["models:SmallMobile", "--input", "32"], "such as 3x224x224, but is '32'"),
                                 (["models:SmallMobile", "--state", "nothing.pth"], "nothing.pth"),
                                 (["models:SmallMobile", "--input", "3x16x16", "--out", "/nowhere/x"], "/nowhere/x.toml"),
+                                (["models.py:SmallMobile"], "a module is named without .py: models:SmallMobile"),
+                                (["models:SmallMobile", "--with", "size=3"], "--with KEY=VALUE gives"),
+                                (["models:SmallMobile", "--input", "32x32x3"], "channels first: 3x32x32"),
                                 (["os:getcwd"], "must return an nn.Module, but returns a str")]:
             done = subprocess.run([sys.executable, "-B", ROOT / "share/paceline/paceline_model.py", *words], cwd=ROOT / "tests/parity",
                                   capture_output=True, text=True)

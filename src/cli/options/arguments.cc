@@ -406,6 +406,11 @@ Parsed parse(Command command, const std::vector<std::string>& typed_words) {
       if (assignment.option->setting == "data")
         if (const auto note = take_site_name(site, assignment.text); !note.empty()) remarks.push_back(note);
   if (command == kData && rest.size() >= 2) (void)take_site_name(site, rest[1]);
+  std::vector<std::string> instead;
+  for (const auto& assignment : recipe.given)
+    if (std::ranges::any_of(typed, [&](const auto& one) { return one.option == assignment.option; }))
+      instead.emplace_back(assignment.option->name());
+  if (!instead.empty()) recipe.summary += fmt::format("; typed instead: {}", fmt::join(instead, ", "));
   Parsed parsed{.settings = merge_options(command, {trained, site.given, std::move(recipe.given),
                                                     std::move(recipe.quick), std::move(typed)}),
                 .help = ""};

@@ -132,12 +132,12 @@ bool known_anywhere(std::string_view name) {
   return false;
 }
 
-/// Looks for a model file first beside the recipe that names it, so that both can be moved together.
-std::string beside(const std::string& recipe, const std::string& model) {
-  const auto path = std::filesystem::path(recipe).parent_path() / model;
+/// Looks for a file of layers or weights first beside the recipe that names it, so that they can be moved
+/// together.
+std::string beside(const std::string& recipe, const std::string& name) {
+  const auto path = std::filesystem::path(recipe).parent_path() / name;
   std::error_code unreadable;
-  return model.ends_with(".toml") && std::filesystem::is_regular_file(path, unreadable) ? path.string()
-                                                                                        : model;
+  return std::filesystem::is_regular_file(path, unreadable) ? path.string() : name;
 }
 
 /// Reads `table` in the order of the file, so that the first mistake in it is reported. Keys that only other
@@ -174,7 +174,8 @@ std::vector<Assignment> read_keys(const toml::table& table, const std::string& f
       base::fail(ErrorKind::usage, "{} must be a text, a number, true or false, or a list of them", where);
     if (option->value.empty() && !node.is_boolean())
       base::fail(ErrorKind::usage, "{} must be true or false, got '{}'", where, *typed);
-    if (option->setting == "model" || option->setting == "weights") typed = beside(file, *typed);
+    if (option->setting == "weights" || (option->setting == "model" && typed->ends_with(".toml")))
+      typed = beside(file, *typed);
     found.push_back({line, {option, *typed, where}});
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -36,8 +36,9 @@ struct Recipe {
   std::vector<Assignment> given;  ///< in the order of the file
   std::vector<Assignment> quick;  ///< of its table [quick]: with --quick these override `given`
   bool has_quick = false;
-  std::string summary;  ///< "recipes/mnist.toml sets model, data"
-  std::string unused;   ///< a sentence, or ""
+  std::string
+      summary;  ///< "recipes/mnist.toml sets model, data", to which the caller adds what is typed instead
+  std::string unused;  ///< a sentence, or ""
 };
 
 /// Reads and checks a whole recipe, including its table [quick], so that a mistake in it is found with the

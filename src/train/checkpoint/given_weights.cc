@@ -154,7 +154,7 @@ class Match {
     if (tensor->shape == parameter.shape) return;
     if (parameter.node == last_ && differ_in_classes_alone(tensor->shape, parameter.shape)) {
       given.drawn.push_back(parameter.name);
-      classes_of_file_ = tensor->shape.front();
+      outputs_of_file_ = tensor->shape.front();
       tensor = nullptr;
       return;
     }
@@ -172,9 +172,9 @@ class Match {
     given.sentence = fmt::format("weights from {}: {}{}", name(),
                                  base::counted(std::ssize(arrays_) - std::ssize(given.drawn), "array"), how_);
     if (!given.drawn.empty())
-      given.sentence +=
-          fmt::format("; {} drawn anew, because the file's last layer has {} classes and the data {}",
-                      fmt::join(given.drawn, " and "), classes_of_file_, graph_.classes());
+      given.sentence += fmt::format("; {} drawn anew, because the file has {} outputs there and the data {}",
+                                    fmt::join(given.drawn, " and "), outputs_of_file_,
+                                    base::counted(graph_.classes(), "class", "classes"));
     if (!given.left_out.empty())
       given.sentence += fmt::format("; {} of the file that the model does not have {} left out, {} first",
                                     base::counted(std::ssize(given.left_out), "array"),
@@ -188,7 +188,7 @@ class Match {
   std::unordered_map<std::string_view, const Tensor*> by_name_;
   std::vector<const Tensor*> arrays_;  ///< [parameters]
   std::string how_;
-  std::int64_t classes_of_file_ = 0;
+  std::int64_t outputs_of_file_ = 0;
 };
 
 float value_at(const Tensor& tensor, std::int64_t index) {

@@ -162,16 +162,46 @@ void freeze_layers(const Options& options, graph::Graph& graph) {
     const std::string unused = graph::set_rates(graph, rules);
     if (unused.empty()) return;
     std::vector<std::string> known;
-    for (const graph::Node& node : graph.nodes)
-      if (!node.parameters.empty()) known.push_back(node.name);
+    for (const graph::Node& node : graph.nodes) {  // layers, and the modules that they are in
+      if (node.parameters.empty()) continue;
+      for (auto end = node.name.find('.'); end != std::string::npos; end = node.name.find('.', end + 1))
+        known.push_back(node.name.substr(0, end));
+      known.push_back(node.name);
+    }
     base::fail(base::ErrorKind::usage, "{} {}: model '{}' has no layer or parameter of this name{}", option,
                unused, options.model,
                base::nearest_name(unused, known)
                    ? base::suggestion(unused, known)
                    : fmt::format("; 'paceline model show {}' lists them", base::shell_word(options.model)));
   };
+  const std::int64_t all = graph.trainable_elements();
   set("--freeze", graph::frozen_rules(options.freeze));
+  if (!options.freeze.empty() && graph.trainable_elements() == all)
+    base::fail(
+        base::ErrorKind::usage,
+        "--freeze {} freezes nothing: a pattern with ! excepts layers from what the patterns before it freeze, such "
+        "as '*,!fc'",
+        options.freeze);
   set("--lr-factor", graph::factor_rules(options.lr_factor));
+}
+
+/// What of the weights is not trained: "frozen: 1824 of 2230277 parameters, 4 of 105 layers as a whole".
+std::string sentence_on_frozen(const graph::Graph& graph) {
+  std::int64_t all = 0, layers = 0, frozen_layers = 0;
+  for (const graph::Node& node : graph.nodes) {
+    std::int64_t here = 0, trained = 0;
+    for (const int index : node.parameters) {
+      const auto& parameter = graph.parameters[static_cast<std::size_t>(index)];
+      if (!graph::is_trainable(parameter.role)) continue;
+      here += parameter.elements();
+      if (!parameter.is_frozen()) trained += parameter.elements();
+    }
+    all += here;
+    layers += here > 0 ? 1 : 0;
+    frozen_layers += here > 0 && trained == 0 ? 1 : 0;
+  }
+  return fmt::format("frozen: {} of {} parameters, {} of {} layers as a whole",
+                     all - graph.trainable_elements(), all, frozen_layers, layers);
 }
 
 }  // namespace
@@ -187,10 +217,10 @@ measure::KernelsRecord describe(const engine::PreparedKernels& kernels) {
 
 void require_trainable(const graph::Graph& graph, const Options& options, const Resolved& resolved) {
   if (graph.trainable_elements() == 0)
-    base::fail(
-        base::ErrorKind::usage,
-        "model '{}' has no weight that is trained; add a layer that has one, such as dense, or unfreeze one",
-        graph.name);
+    base::fail(base::ErrorKind::usage, "model '{}' has no weight that is trained; {}", graph.name,
+               options.freeze.empty()
+                   ? "add a layer that has one, such as dense, or unfreeze one"
+                   : fmt::format("--freeze {} freezes all: except a layer, as '*,!fc' does", options.freeze));
   const auto group = group_of(options, resolved);
   for (const auto& node : graph.nodes) {
     const auto* norm = node.as<graph::BatchNorm>();
@@ -347,6 +377,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
   auto& notes = run.record.notes;
   if (kernels.algorithms != nullptr) run.record.kernels = describe(kernels);
   if (!given_weights.empty()) notes.push_back(given_weights);
+  if (!options.freeze.empty()) notes.push_back(sentence_on_frozen(run.graph));
   if (!options.freeze.empty() && options.weights.empty() && !run.resume)
     notes.emplace_back(
         "--freeze without --weights: what is frozen stays random, batch norms without statistics");

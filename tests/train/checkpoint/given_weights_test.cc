@@ -130,8 +130,8 @@ TEST_F(GivenWeights, LeavesALastLayerOfOtherClasses) {
   EXPECT_THAT(given_.drawn, ElementsAre("fc.weight", "fc.bias"));
   EXPECT_EQ(
       given_.sentence,
-      "weights from given.safetensors: 5 arrays; fc.weight and fc.bias drawn anew, because the file's last "
-      "layer has 5 classes and the data 3");
+      "weights from given.safetensors: 5 arrays; fc.weight and fc.bias drawn anew, because the file has 5 "
+      "outputs there and the data 3 classes");
 }
 
 TEST_F(GivenWeights, LeavesOutWhatTheModelLacks) {

@@ -79,7 +79,18 @@ bias = false
 )"));
   auto options = small();
   options.model = (directory_ / "frozen.toml").string();
-  EXPECT_THAT(refusal(options), HasSubstr("has no weight that is trained"));
+  EXPECT_THAT(refusal(options), HasSubstr("has no weight that is trained; add a layer"));
+}
+
+TEST_F(ModelCheck, RefusesPatternsThatFreezeAllOrNothing) {
+  auto options = small();
+  options.model = "resnet8-cifar";
+  options.freeze = "*";
+  EXPECT_THAT(refusal(options), HasSubstr("--freeze * freezes all: except a layer, as '*,!fc' does"));
+  options.freeze = "!fc";
+  EXPECT_THAT(refusal(options), HasSubstr("--freeze !fc freezes nothing"));
+  options.freeze = "*,!fc";
+  EXPECT_EQ(refusal(options), "accepted");
 }
 
 }  // namespace
