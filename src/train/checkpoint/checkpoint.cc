@@ -158,15 +158,18 @@ void write_checkpoint(const std::filesystem::path& path, const TrainingArrays& a
   const auto add = [&](std::string name, const graph::Parameter& parameter, std::span<const float> values) {
     tensors.push_back({std::move(name), base::DType::f32, parameter.shape, std::as_bytes(values)});
   };
+  static constexpr std::int64_t kNoBatches = 0;
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const auto& parameter = graph.parameters[i];
     const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
     add(parameter.name, parameter, part_of(arrays.weights, slot));
-    if (parameter.role == graph::Role::running_mean)
-      tensors.push_back({batches_name(parameter.name),
-                         base::DType::i64,
-                         {},
-                         std::as_bytes(std::span(&counters.update, 1))});
+    if (parameter.role != graph::Role::running_mean) continue;
+    const auto* norm = graph.nodes[static_cast<std::size_t>(parameter.node)].as<graph::BatchNorm>();
+    const bool is_frozen = norm != nullptr && norm->is_frozen;
+    tensors.push_back({batches_name(parameter.name),
+                       base::DType::i64,
+                       {},
+                       std::as_bytes(std::span(is_frozen ? &kNoBatches : &counters.update, 1))});
   }
   const auto state = state_names(options.rule);
   for (std::size_t array = 0; array < state.size(); ++array) {

@@ -27,6 +27,16 @@ class CheckpointFile : public TrainingTest {
   void write(const std::string& name, const TrainingState& standing, bool with_slow = false) {
     write_checkpoint(directory_ / name, some_.arrays(with_slow), options_, resolved_, standing);
   }
+  /// num_batches_tracked of the model's norm; -1 if it is not there.
+  std::int64_t batches_in(const char* name) const {
+    const SafetensorsFile file(directory_ / name);
+    const Tensor* const batches = file.find("bn1.num_batches_tracked");
+    std::int64_t count = -1;
+    if (batches == nullptr || batches->dtype != base::DType::i64 || batches->bytes.size() != sizeof count)
+      return -1;
+    std::memcpy(&count, batches->bytes.data(), sizeof count);
+    return count;
+  }
   template <typename Body>
   static std::string text_of_error(const Body& body) {
     try {
@@ -57,13 +67,14 @@ TEST_F(CheckpointFile, HasPyTorchsNamesAndShapes) {
   EXPECT_THAT(shape_of("lookahead.bn1.running_mean"), ElementsAre(5));
   // 7 parameters and the count of batches; the state of the 5 that are trained; 7 slow ones.
   EXPECT_EQ(file.tensors().size(), 7u + 1 + 5 + 7);
-  const Tensor* const batches = file.find("bn1.num_batches_tracked");
-  ASSERT_NE(batches, nullptr);
-  EXPECT_EQ(batches->dtype, base::DType::i64);
-  std::int64_t count = 0;
-  ASSERT_EQ(batches->bytes.size(), sizeof count);
-  std::memcpy(&count, batches->bytes.data(), sizeof count);
-  EXPECT_EQ(count, 812);
+  EXPECT_EQ(batches_in("c"), 812);
+}
+
+TEST_F(CheckpointFile, CountsNoBatchesOfAFrozenNorm) {
+  for (auto& node : some_.graph.nodes)
+    if (auto* norm = std::get_if<graph::BatchNorm>(&node.op)) norm->is_frozen = true;
+  write("frozen", standing_at(812));
+  EXPECT_EQ(batches_in("frozen"), 0) << "PyTorch in eval() leaves its counter too";
 }
 
 TEST_F(CheckpointFile, GivesBackEveryBitUnderEveryUpdateRule) {
