@@ -30,6 +30,7 @@ namespace paceline::analysis {
 /// What is tried: factors on what was measured or is in the cluster.
 struct WhatIf {
   double bandwidth = 1, latency = 1, loader = 1, compute = 1;
+  bool operator==(const WhatIf&) const = default;
 };
 
 /// Which step: of N workers, in weak scaling with this local batch, in strong scaling with this global one.

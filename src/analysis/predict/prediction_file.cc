@@ -341,8 +341,18 @@ std::string with_scores(const std::string& text, const std::string& where,
                         std::span<const ScoredStep> scores) {
   (void)parsed(text, where);
   auto json = Json::parse(text);
-  json["scores"] = Json::array();
-  for (const auto& one : scores) json["scores"].push_back(json_of(one));
+  auto& kept = json["scores"];
+  for (const auto& one : scores) {
+    const auto added = json_of(one);
+    const auto same = std::ranges::find_if(kept, [&](const Json& earlier) {
+      return earlier["workers"] == added["workers"] && earlier["local_batch"] == added["local_batch"] &&
+             earlier["kind"] == added["kind"];
+    });
+    if (same == kept.end())
+      kept.push_back(added);
+    else
+      *same = added;
+  }
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -86,7 +86,7 @@ struct Prediction {
                                   const std::string& version, const std::string& created);
 /// Errors   Error(data) naming `where`: no prediction, or a damaged one
 [[nodiscard]] Prediction prediction_from_json(const std::string& text, const std::string& where);
-/// `text` of a prediction with these scores in it.
+/// `text` of a prediction with these scores beside those that it has; a cell measured anew has its new one.
 [[nodiscard]] std::string with_scores(const std::string& text, const std::string& where,
                                       std::span<const ScoredStep> scores);
 

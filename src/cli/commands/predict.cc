@@ -173,7 +173,27 @@ std::optional<analysis::Calibration> calibrated(const Settings::Predict& options
   return analysis::calibration(predictions, kind);
 }
 
+/// With --score nothing is predicted anew.
+void refuse_what_scores_leave(const Settings& settings) {
+  const auto usual = defaults(kPredict);
+  std::string unused;
+  for (const char* name : {"workers", "cluster", "link", "scaling", "local-batch", "global-batch",
+                           "efficiency", "at-most", "fidelity"}) {
+    const auto* option = find_option(name, kPredict);
+    if (option->get(settings) != option->get(usual)) unused = name;
+  }
+  const auto& options = settings.predict;
+  if (options.what_if.batch || options.what_if.what_if != analysis::WhatIf{}) unused = "what-if";
+  if (!options.calibrate_by.empty()) unused = "calibrate-by";
+  if (!unused.empty())
+    base::fail(
+        base::ErrorKind::usage,
+        "--score compares records with the prediction as it was made, without --{}; leave it out, or make another prediction",
+        unused);
+}
+
 int say_scores(const Settings& settings, Screen& screen) {
+  refuse_what_scores_leave(settings);
   const auto& path = settings.predict.score;
   const auto text = base::read_file(path);
   const auto prediction = analysis::prediction_from_json(text, path.string());

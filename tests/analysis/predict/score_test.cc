@@ -134,6 +134,21 @@ TEST(Score, ScoresAreReadBack) {
   EXPECT_EQ(again.points.size(), 4U);
 }
 
+TEST(Score, LaterScoresStandBesideEarlierOnes) {
+  auto text = predict_from_two(kLink).text;
+  const auto add = [&](int workers, double slower) {
+    const auto records = measured(workers, slower);
+    text =
+        with_scores(text, "P.json", score(prediction_from_json(text, "P.json"), make_cells(records)).steps);
+    return prediction_from_json(text, "P.json").scores;
+  };
+  const double first = add(4, 1).front().measured;
+  EXPECT_EQ(add(8, 1).size(), 2U);
+  const auto scores = add(4, 1.2);
+  ASSERT_EQ(scores.size(), 2U);
+  EXPECT_GT(scores.front().measured, 1.1 * first) << "the cell that was measured anew";
+}
+
 TEST(Score, DamagedFilesAreRefused) {
   const auto made = predict_from_two(kLink);
   EXPECT_THROW((void)prediction_from_json("{}", "P.json"), base::Error);

@@ -168,6 +168,9 @@ TEST(Predict, BadInputIsNamed) {
       {{"predict", "many.csv"}, "whole number from 1 to"},
       {{"predict", "epochs.csv"}, "no row has the time of a step"},
       {{"predict", "--score", "records/none.json", "records"}, "none.json"},
+      {{"predict", "--score", "P.json", "records", "--workers", "1:128"},
+       "as it was made, without --workers"},
+      {{"predict", "--score", "P.json", "records", "--what-if", "bandwidth=2x"}, "without --what-if"},
       {{"predict", "records", "--local-batch", "32", "--global-batch", "64"}, "--global-batch"},
   };
   for (const auto& one : all) {
