@@ -139,6 +139,60 @@ TEST(Predict, PublishedSixteenFollowFromTwo) {
   }
 }
 
+struct PublishedEfficiency {
+  const char* name;
+  double parameters;
+  double images_per_s;  ///< of one GPU
+  int gpus;
+  double efficiency;
+};
+
+/// Horovod, docs/benchmarks.rst and README: 4 Pascal GPUs a server, 25 Gbit/s, batch 64 a GPU, made-up
+/// images; efficiencies of 32 and of 128 servers. It gives no rate of one GPU: those are TensorFlow's of the
+/// same benchmark on a P100 (tensorflow/docs_src/performance/ benchmarks.md); of ResNet-101 a sixteenth of
+/// what Horovod says of 16 GPUs.
+constexpr PublishedEfficiency kEfficiencies[]{{"inception-v3", 23834568, 142, 512, 0.90},
+                                              {"resnet101", 44549160, 1656.82 / 16, 512, 0.90},
+                                              {"vgg16", 138357544, 154, 128, 0.79},
+                                              {"vgg16", 138357544, 154, 512, 0.68}};
+
+/// The GPUs of a server as if behind PCIe 3.0 x16, of which the publication says nothing.
+constexpr const char* kPascal = R"(schema = "paceline-cluster-1"
+nodes = 128
+workers_per_node = 4
+[worker]
+spread = [0.0, 0.03]
+[node.link]
+kind = "switch"
+GB_per_s = 15.75
+share = [0.7, 0.85]
+latency_us = [3, 10]
+[network]
+nics_per_node = 1
+Gbit_per_s = 25
+share = [0.75, 0.96]
+latency_us = [2.7, 14]
+)";
+
+TEST(Predict, PublishedEfficienciesLieInside) {
+  const Folder folder;
+  (void)folder.write("pascal.toml", kPascal);
+  for (const auto& one : kEfficiencies) {
+    (void)folder.write(
+        "t.csv", fmt::format("model,workers,local_batch,rate_per_s,parameters\n{},1,64,{},{:.0f}\n", one.name,
+                             one.images_per_s, one.parameters));
+    const auto outcome = run_in(folder, {"predict", "t.csv", "--workers", std::to_string(one.gpus),
+                                         "--cluster", "pascal.toml", "--out", "P.json"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto efficiency =
+        nlohmann::json::parse(base::read_file(folder.path() / "P.json"))["points"][0]["efficiency"];
+    EXPECT_GE(one.efficiency, efficiency["low"].get<double>()) << one.name << ' ' << efficiency;
+    EXPECT_LE(one.efficiency, efficiency["high"].get<double>()) << one.name << ' ' << efficiency;
+    EXPECT_LT(efficiency["high"].get<double>() - efficiency["low"].get<double>(), 0.4) << one.name;
+    EXPECT_NEAR(one.efficiency / efficiency["median"].get<double>(), 1, 0.1) << one.name << ' ' << efficiency;
+  }
+}
+
 TEST(Predict, BadInputIsNamed) {
   const Folder folder;
   for (const int workers : {1, 2}) write_records(folder, "records", workers);
