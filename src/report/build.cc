@@ -364,6 +364,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   document.subtitle = joined(subject);
 
   Conclusions conclusions = conclude(records);
+  conclusions.scored = options.scored;
   document.trust = text_about_checksums(records);
   document.warnings = options.remarks;
   add_warnings_of_study(document, conclusions);
@@ -392,6 +393,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   add_predictions(conclusions, options.emulated);
   document.sections = answer_sections(conclusions);
   const std::size_t details = document.sections.size();
+  add_section(document, scores_section(conclusions));
   add_section(document, sweep_section(conclusions));
   add_section(document, cause_section(conclusions));
   add_section(document, scaling_section(conclusions, analysis::Mode::weak));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analysis/compare_runs.h"
-#include "analysis/predict/cluster.h"
+#include "analysis/predict/score.h"
 #include "check/check.h"
 #include "measure/record.h"
 #include "report/document.h"
@@ -91,6 +91,7 @@ struct BuildOptions {
   std::vector<Bound> bounds = {};  ///< for the report's expectations
   /// Of the records' --emulate-link; without it nothing is predicted from such records.
   std::optional<analysis::AddedLink> emulated = {};
+  std::vector<analysis::ScoredPrediction> scored = {};  ///< predictions that were made before
 };
 
 /// A report of any mix of records: one training, a sweep, scaling cells, a study, or all of them. Sections

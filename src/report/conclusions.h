@@ -13,7 +13,7 @@
 #include "analysis/compare/cell.h"
 #include "analysis/compare/consistency.h"
 #include "analysis/compare/setup_groups.h"
-#include "analysis/predict/forecast.h"
+#include "analysis/predict/score.h"
 #include "analysis/steps/bandwidth.h"
 #include "analysis/steps/breakdown.h"
 #include "analysis/steps/scaling.h"
@@ -59,6 +59,7 @@ struct Conclusions {
       subjects;  ///< one for each model and data set, with names if there are several
   /// [subjects], by add_predictions(); none: no workers or batches were compared, or not of one set-up.
   std::vector<std::optional<PredictedWorkers>> predictions;
+  std::span<const analysis::ScoredPrediction> scored;  ///< as given to build()
   std::optional<analysis::Convergence> convergence;
   std::vector<Remark> remarks;
 

@@ -94,6 +94,13 @@ struct Scores {
   std::vector<ScoredStep> steps;
   std::vector<std::string> not_scored;  ///< cells that do not answer it, and why: sentences
 };
+/// A file of a prediction: the scores that it had, and those of later records.
+struct ScoredPrediction {
+  std::string name;  ///< of the file
+  std::vector<ScoredStep> steps;
+  std::vector<std::string> not_scored;
+};
+
 /// Repeats of one cell are one score. Cells that the prediction was made from are left out.
 [[nodiscard]] Scores score(const Prediction& prediction, std::span<const Cell> cells);
 

@@ -7,6 +7,7 @@
 #include "analysis/predict/simulated_steps.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/screen/screen.h"
@@ -264,6 +265,12 @@ int predict_command(const Settings& settings) {
   if (options.out.empty()) return 0;
   std::vector<analysis::PredictionInput> inputs;
   for (const auto& record : read.records) inputs.push_back({record.id, analysis::sha256_of_record(record)});
+  std::vector<fs::path> files{options.link, options.cluster};
+  if (read.records.empty())
+    files.insert(files.begin(), settings.report.records.begin(), settings.report.records.end());
+  for (const auto& file : files)
+    if (std::error_code unreadable; fs::is_regular_file(file, unreadable))  // not the name of a preset
+      inputs.push_back({file.filename().string(), base::sha256_of(file)});
   base::write_file(options.out, analysis::to_json(forecast, read.model, inputs, settings.typed,
                                                   measure::version(), measure::utc_now()));
   screen.say(fmt::format("wrote       {}; once more was measured: paceline predict --score {} RECORDS",

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "analysis/compare_runs.h"
+#include "analysis/predict/score.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -18,6 +19,8 @@
 
 namespace paceline::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr int kRegressed = 1;  ///< the exit code; 2 and more are errors
 
@@ -46,7 +49,6 @@ void require_something_compared(const analysis::RunComparison& comparison) {
 ///
 /// Errors   Error(usage) when there is none; Error(data) when there is no `b`
 std::filesystem::path run_before(const std::filesystem::path& b) {
-  namespace fs = std::filesystem;
   if (!fs::exists(b))
     base::fail(base::ErrorKind::data, "compare {0}: there is no such record or directory", b.string());
   auto folder = fs::weakly_canonical(b);
@@ -69,6 +71,44 @@ std::filesystem::path run_before(const std::filesystem::path& b) {
         "compare A B",
         b.string(), folder.parent_path().string());
   return fs::proximate(found->path);
+}
+
+/// Separates files of predictions from the rest.
+std::pair<std::vector<fs::path>, std::vector<fs::path>> without_predictions(
+    const std::vector<fs::path>& paths) {
+  const auto is_prediction = [](const fs::path& path) {
+    std::error_code unreadable;
+    return fs::is_regular_file(path, unreadable) &&
+           table::begin_of(path).find(fmt::format("\"{}\"", analysis::Prediction::kSchema)) !=
+               std::string::npos;
+  };
+  std::vector<fs::path> rest, predictions;
+  std::ranges::partition_copy(paths, std::back_inserter(predictions), std::back_inserter(rest),
+                              is_prediction);
+  if (rest.empty() && !predictions.empty())
+    base::fail(
+        base::ErrorKind::usage,
+        "{} is a prediction: give the records that were measured since beside it; 'paceline predict --score' prints "
+        "its scores alone",
+        predictions.front().string());
+  return {std::move(rest), std::move(predictions)};
+}
+
+/// The scores that the files hold, and those that the records add.
+std::vector<analysis::ScoredPrediction> scored(const std::vector<fs::path>& files,
+                                               std::span<const measure::Record> records) {
+  std::vector<analysis::ScoredPrediction> all;
+  const auto cells = files.empty() ? std::vector<analysis::Cell>{} : analysis::make_cells(records);
+  for (const auto& path : files) {
+    const auto text = base::read_file(path);
+    auto scores = analysis::score(analysis::prediction_from_json(text, path.string()), cells);
+    auto with = analysis::prediction_from_json(analysis::with_scores(text, path.string(), scores.steps),
+                                               path.string());
+    all.push_back({.name = path.filename().string(),
+                   .steps = std::move(with.scores),
+                   .not_scored = std::move(scores.not_scored)});
+  }
+  return all;
 }
 
 /// The names of two paths that differ: "study-1" and "study-2", or with as many folders as it takes.
@@ -138,13 +178,15 @@ int explain_command(const Settings& settings) {
 int report_command(const Settings& settings) {
   const bool summary = settings.report.summary;
   Screen screen(summary);
-  const auto inputs = read_inputs(settings.report.records, settings.report.is_same_machine);
+  const auto [paths, predictions] = without_predictions(settings.report.records);
+  const auto inputs = read_inputs(paths, settings.report.is_same_machine);
   const auto& [records, remarks] = inputs.records;
   const report::BuildOptions options{.title = "",
                                      .command = settings.typed,
                                      .remarks = remarks,
                                      .bounds = settings.report.bounds,
-                                     .emulated = emulated_link(records)};
+                                     .emulated = emulated_link(records),
+                                     .scored = scored(predictions, records)};
   const auto document = inputs.tables.empty() ? report::build(records, options)
                                               : report::build_with_tables(records, inputs.tables, options);
   measure::require_output(settings.report.records_csv, "--records-csv");  // before anything is written

@@ -46,6 +46,8 @@ namespace paceline::report {
 [[nodiscard]] std::optional<Section> efficiency_section(const Conclusions& conclusions);
 /// What more workers than were measured would do, a section for each subject that says it.
 [[nodiscard]] std::vector<Section> prediction_sections(const Conclusions& conclusions);
+/// Predictions that were given, and how right they were.
+[[nodiscard]] std::optional<Section> scores_section(const Conclusions& conclusions);
 /// The figures of the all-reduce (table 3).
 [[nodiscard]] std::optional<Section> bandwidth_section(const Conclusions& conclusions);
 /// The figures of collectives alone (table of `comm`).

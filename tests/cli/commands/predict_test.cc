@@ -78,6 +78,11 @@ TEST(Predict, ScoreEndsWithOneOutsideTheInterval) {
   EXPECT_EQ(inside.code, 0) << inside.err;
   EXPECT_THAT(inside.out, HasSubstr("1 of 1 cell inside the 90 % interval"));
   EXPECT_EQ(nlohmann::json::parse(base::read_file(folder.path() / "S.json"))["scores"].size(), 1U);
+  const auto report = run_in(folder, {"report", "slower", "S.json", "P.json", "--tables"});
+  EXPECT_EQ(report.code, 0) << report.err;
+  EXPECT_THAT(report.out, HasSubstr("0 of 2 predicted steps inside their 90 % interval"));
+  EXPECT_THAT(run_in(folder, {"report", "P.json"}).err,
+              HasSubstr("P.json is a prediction: give the records"));
   const auto outside = run_in(folder, {"predict", "--score", "P.json", "slower"});
   EXPECT_EQ(outside.code, 1) << outside.err;
   EXPECT_THAT(outside.out, HasSubstr("OUTSIDE"));
@@ -127,6 +132,9 @@ TEST(Predict, PublishedSixteenFollowFromTwo) {
         run_in(folder, {"predict", "t.csv", "--workers", "16", "--cluster", "v100.toml", "--out", "P.json"});
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const auto json = nlohmann::json::parse(base::read_file(folder.path() / "P.json"));
+    ASSERT_EQ(json["inputs"].size(), 2U) << "the table and the cluster";
+    EXPECT_EQ(json["inputs"][1]["id"], "v100.toml");
+    EXPECT_EQ(json["inputs"][1]["sha256"].get<std::string>().size(), 64U);
     const auto& point = json["points"][0];
     const double predicted = point["step_s"]["median"];
     const double error = std::abs(one.sixteen_s / predicted - 1);
