@@ -41,8 +41,8 @@ def main():
         folder = arguments.out / model
         if not (folder / "records").exists():
             run(arguments.program, "scale", "--model", model, "--data", MODELS[model], "--workers", "1,2", "--mode", "weak", "--threads", 1,
-                "--batches", ",".join(map(str, BATCHES)), "--window-steps", arguments.steps, "--warmup-steps", 5, "--repeats", 3,
-                "--measure-again", 0, "--precision", "fp32", "--no-augment", "--out", folder)
+                "--batches", ",".join(map(str, BATCHES)), "--window-steps", arguments.steps, "--warmup-steps", 5, "--repeats", 5,
+                "--precision", "fp32", "--no-augment", "--out", folder)
         read = {path: json.loads(path.read_text()) for path in sorted((folder / "records").glob("*.json"))}
         given = [path for path, record in read.items() if record["workers"] == 1 or record["local_batch"] == SHARED]
         for batch in BATCHES:
