@@ -300,6 +300,18 @@ def studies(args, folder):
 
     check_study(folder / "study", study, cores)
 
+    # Beside other programs the first process waits for a quiet moment, and that holds nobody up.
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(cores)]
+    try:
+        code, out, err = run(mpirun(args.processes) + [args.program, "sweep", *common, "--repeats", "1", "--batches", "12,24", "--window-steps", "2",
+                                                       "--window-seconds", "1", "--measure-again", "3", "--out", folder / "busy"])
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
+    check(code == 0 and "waiting: other programs" in out + err, f"sweep beside others: exit {code}\n{out}{err}")
+    check("have waited" not in err, f"a wait for a quiet moment holds nobody up: {err}")
+
     # Fewer workers than processes, where that is said to be meant.
     code, out, err = run(mpirun(args.processes) + [args.program, "train", *common, "--steps", "4", "--global-batch", "12", "--workers",
                                                    "1", "--placement", "spread", "--out", folder / "fewer"])

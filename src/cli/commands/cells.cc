@@ -285,7 +285,11 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   runner.progress.event = events.progress();
   runner.collectives = measure_all_reduce;
   runner.most_repeats = settings.study.most_repeats;
-  QuietMoment quiet(cores, settings.study.most_repeats, screen, interrupt.token());
+  QuietMoment quiet(cores, settings.study.most_repeats, screen, interrupt.token(), [session](double seconds) {
+    // The others wait for this process, which only looks: without a sign it would be reported as held up.
+    if (session != nullptr) session->processes().at(0, "the wait for a quiet moment");
+    return measure::load_now(seconds);
+  });
   runner.before_repeat = [&] { quiet.wait(); };
   runner.chosen = [&](const std::vector<std::size_t>& places, const std::string& why) {
     progress.choose(places, why);
