@@ -130,8 +130,9 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
       .faults = std::move(found.faults)};
   if (found.passed_over > 0)
     all.notes.push_back(
-        fmt::format("skipped: {} not end in .jpg, .jpeg, .png or .ppm",
-                    base::counted(found.passed_over, "file whose name does", "files whose names do")));
+        fmt::format("skipped: {} not end in {}",
+                    base::counted(found.passed_over, "file whose name does", "files whose names do"),
+                    data::kImageEndings));
   begin(all);
   if (set.size() == 0) return;
   require_memory(options, resolved, graph, source, backend, conditions,

@@ -227,9 +227,7 @@ int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
       std::vector<std::uint8_t> pixels;
       try {
         const auto header = decoder.read_header(file);
-        ending = header.kind == data::ImageKind::jpeg  ? "jpg"
-                 : header.kind == data::ImageKind::png ? "png"
-                                                       : "ppm";
+        ending = data::ending(header.kind);
         if (decoded) {
           decoder.decode(file, header, 1, image);
           pixels = data::to_ppm(image);

@@ -91,8 +91,9 @@ Source open_listed(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   source.name = "folder";
   source.notes.insert(source.notes.end(), notes.begin(), notes.end());
   if (files > 0)
-    source.notes.push_back(fmt::format("skipped: {} not end in .jpg, .jpeg, .png or .ppm",
-                                       base::counted(files, "file whose name does", "files whose names do")));
+    source.notes.push_back(fmt::format("skipped: {} not end in {}",
+                                       base::counted(files, "file whose name does", "files whose names do"),
+                                       kImageEndings));
   return source;
 }
 

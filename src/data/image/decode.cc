@@ -16,16 +16,32 @@ namespace {
 
 // Upper bounds for the pixels per byte of a file. JPEG: a block of 8x8 costs at least a bit per scan, and
 // with the widest chroma subsampling (4x4) 18 blocks hold 1,024 pixels: 455 per byte. PNG: deflate packs at
-// most 1032 to 1, and a byte of its input holds at most 8 pixels.
-constexpr std::int64_t kJpegPixelsAByte = 512;
-constexpr std::int64_t kPngPixelsAByte = 1032 * 8;
+// most 1032 to 1, and a byte of its input holds at most 8 pixels; TIFF may deflate too. GIF: a code of 12
+// bits stands for at most 4,096 pixels. BMP: 8 pixels of 1 bit. WebP needs no bit for a plain area: what is
+// refused is no photograph.
+std::int64_t most_pixels_a_byte(ImageKind kind) {
+  switch (kind) {
+    case ImageKind::jpeg:
+      return 512;
+    case ImageKind::png:
+    case ImageKind::tiff:
+      return 1032 * 8;
+    case ImageKind::gif:
+      return 4096;
+    case ImageKind::bmp:
+      return 8;
+    case ImageKind::webp:
+      return 1 << 16;
+    case ImageKind::ppm:
+      break;
+  }
+  return 1;
+}
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
 
 void check_size(const ImageHeader& header, std::size_t bytes) {
   const std::int64_t pixels = std::int64_t{header.height} * header.width;
-  const std::int64_t a_byte = header.kind == ImageKind::jpeg  ? kJpegPixelsAByte
-                              : header.kind == ImageKind::png ? kPngPixelsAByte
-                                                              : 1;
+  const std::int64_t a_byte = most_pixels_a_byte(header.kind);
   if (pixels < 1 || pixels > kMostPixels || pixels / a_byte > static_cast<std::int64_t>(bytes))
     throw BrokenImage(fmt::format("its header announces {}x{} pixels, which {} bytes cannot hold",
                                   header.height, header.width, bytes));
@@ -230,8 +246,11 @@ ImageHeader ImageDecoder::read_header(std::span<const std::uint8_t> bytes) {
     header = png_header(bytes);
   else if (begins_with(bytes, "P6\n") || begins_with(bytes, "P6 "))
     header = ppm_header(bytes);
+  else if (const auto other = read_other_header(bytes))
+    header = *other;
   else
-    throw BrokenImage(bytes.empty() ? "the file is empty" : "it is neither a JPEG, a PNG nor a PPM file");
+    throw BrokenImage(bytes.empty() ? "the file is empty"
+                                    : "it is no JPEG, PNG, PPM, WebP, TIFF, GIF or BMP file");
   check_size(header, bytes.size());
   return as_turned(header);
 }
@@ -243,13 +262,21 @@ void ImageDecoder::decode(std::span<const std::uint8_t> bytes, const ImageHeader
     decode_jpeg(jpeg_, bytes, stored, least_scale, dst);
   else if (header.kind == ImageKind::png)
     decode_png(bytes, stored, dst);
-  else
+  else if (header.kind == ImageKind::ppm)
     decode_ppm(bytes, stored, dst);
+  else
+    decode_other(bytes, stored, dst);
   turn_upright(dst, header.turn);
 }
 
 const char* name(ImageKind kind) {
-  return kind == ImageKind::jpeg ? "JPEG" : kind == ImageKind::png ? "PNG" : "PPM";
+  constexpr const char* kNames[]{"JPEG", "PNG", "PPM", "WebP", "TIFF", "GIF", "BMP"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+const char* ending(ImageKind kind) {
+  constexpr const char* kEndings[]{"jpg", "png", "ppm", "webp", "tif", "gif", "bmp"};
+  return kEndings[static_cast<std::size_t>(kind)];
 }
 
 std::optional<int> largest_of_16_bits(std::span<const std::uint8_t> bytes) {

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Decodes JPEG, PNG and PPM files in memory to RGB pixels, with libjpeg-turbo, spng and a copy.
+/// Decodes image files in memory to RGB pixels: JPEG and PNG with libjpeg-turbo and spng, PPM by a copy, and
+/// WebP, TIFF, GIF and BMP, of which few photographs are, with libwebp, libtiff, giflib and stb_image.
 ///
 /// The first bytes determine the kind, not the file name. As with PIL's convert("RGB"), grey, palette and
 /// 16-bit images become RGB of 8 bits, CMYK is converted, and transparency is dropped. Images whose EXIF says
@@ -21,8 +22,9 @@ class BrokenImage : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-enum class ImageKind { jpeg, png, ppm };
-[[nodiscard]] const char* name(ImageKind kind);  ///< "JPEG", "PNG", "PPM"
+enum class ImageKind { jpeg, png, ppm, webp, tiff, gif, bmp };
+[[nodiscard]] const char* name(ImageKind kind);    ///< "JPEG", "PNG", "PPM", "WebP", "TIFF", "GIF", "BMP"
+[[nodiscard]] const char* ending(ImageKind kind);  ///< of a file's name, without its dot: "jpg"
 
 /// What an image's header says.
 struct ImageHeader {
@@ -49,7 +51,7 @@ struct JpegCloser {
 /// Threads  one at a time
 class ImageDecoder {
  public:
-  /// Errors   BrokenImage: neither JPEG, PNG nor PPM, a damaged header, or more pixels than a file of this
+  /// Errors   BrokenImage: none of these kinds, a damaged header, or more pixels than a file of this
   ///          length can hold (so that a false header cannot make us allocate)
   [[nodiscard]] ImageHeader read_header(std::span<const std::uint8_t> bytes);
 
@@ -63,6 +65,13 @@ class ImageDecoder {
  private:
   std::unique_ptr<void, JpegCloser> jpeg_;  ///< made for the first JPEG
 };
+
+// WebP, TIFF, GIF and BMP (decode_others.cc): the first picture of a file that holds several.
+
+/// The header, with the sides as they are stored; nothing for other kinds. Errors as read_header().
+[[nodiscard]] std::optional<ImageHeader> read_other_header(std::span<const std::uint8_t> bytes);
+/// Decodes what `stored` is the header of, as it is stored. Errors as decode().
+void decode_other(std::span<const std::uint8_t> bytes, const ImageHeader& stored, RgbImage& dst);
 
 /// The largest value of a PNG of 16 bits, without its alpha channel; nothing for other images. Decoding keeps
 /// the upper 8 of the 16 bits.

@@ -342,15 +342,17 @@ bool is_image_name(std::string_view name) {
   if (dot == std::string_view::npos || dot == 0 || name.front() == '.')
     return false;  // "._a.jpg" is not an image
   const std::string ending = ending_of(name);
-  return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".ppm";
+  constexpr std::string_view kEndings[]{".jpg", ".jpeg", ".png", ".ppm", ".webp",
+                                        ".tif", ".tiff", ".gif", ".bmp"};
+  return std::ranges::find(kEndings, ending) != std::end(kEndings);
 }
 
 Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDepth depth, double test_part) {
   if (listing.size() == 0)
     base::fail(ErrorKind::data,
-               "data '{}': there is no file that ends in .jpg, .jpeg, .png or .ppm; give the folder that "
+               "data '{}': there is no file that ends in {}; give the folder that "
                "holds train/ and test/, or a folder for each class",
-               spec);
+               spec, kImageEndings);
   Arranged arranged;
   Folders folders(spec, listing);
   const auto destinations = folders.destinations(depth, arranged.notes);

@@ -46,7 +46,10 @@ class ImageListing {
   std::string names_;
 };
 
-/// Whether a file of this name counts as an image: .jpg, .jpeg, .png or .ppm in any case. Only the name is
+/// How names of image files end, for messages.
+inline constexpr const char* kImageEndings = ".jpg, .jpeg, .png, .ppm, .webp, .tif, .tiff, .gif or .bmp";
+
+/// Whether a file of this name counts as an image: kImageEndings in any case. Only the name is
 /// read; the decoder later finds the format from the first bytes, whatever the extension.
 [[nodiscard]] bool is_image_name(std::string_view name);
 

@@ -105,10 +105,10 @@ std::vector<std::string> check_passed_over(const std::string& spec, const ImageL
   }
   if (!lost.empty() && !folders.images.empty())
     base::fail(base::ErrorKind::data,
-               "data '{}': {} would be no class, since files are images if they end in .jpg, .jpeg, .png or "
-               ".ppm: {}; write these files as JPEG or PNG, or move the folder{} away",
+               "data '{}': {} would be no class, since files are images if they end in "
+               "{}: {}; write these files as JPEG or PNG, or move the folder{} away",
                spec, lost.size() == 1 ? "a folder beside the classes" : "folders beside the classes",
-               named_folders(lost), lost.size() == 1 ? "" : "s");
+               kImageEndings, named_folders(lost), lost.size() == 1 ? "" : "s");
   if (mostly.empty()) return {};
   return {fmt::format("most files of these classes are skipped, since they do not end as images do: {}",
                       named_folders(mostly))};

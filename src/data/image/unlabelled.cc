@@ -45,9 +45,9 @@ void add_folder(const fs::path& folder, NamedImages& found) {
     for (std::size_t i = 0; i < scan.listing.size(); ++i)
       found.files.push_back(folder / scan.listing.path(i));
     if (scan.listing.size() == 0)
-      found.faults.push_back(fmt::format(
-          "{}: there is no image in it or below it: no file whose name ends in .jpg, .jpeg, .png or .ppm",
-          folder.string()));
+      found.faults.push_back(
+          fmt::format("{}: there is no image in it or below it: no file whose name ends in {}",
+                      folder.string(), kImageEndings));
   } catch (const base::Error& error) {
     found.faults.emplace_back(error.what());
   }

@@ -127,7 +127,7 @@ TEST_F(Classify, GoesOnPastWhatCannotBeRead) {
   const auto mixed = run({"classify", "t", "mixed", "nowhere.jpg", "--out", "mixed.csv"});
   EXPECT_EQ(mixed.code, 3);
   EXPECT_THAT(mixed.err,
-              AllOf(HasSubstr("mixed/b.png: the image cannot be decoded: it is neither"),
+              AllOf(HasSubstr("mixed/b.png: the image cannot be decoded: it is no JPEG"),
                     HasSubstr("mixed/c.ppm: the image cannot be decoded: its header announces"),
                     HasSubstr("nowhere.jpg: there is no such file or folder"),
                     HasSubstr("3 of what was given could not be read and are left out; the other 2 "

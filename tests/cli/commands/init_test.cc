@@ -339,7 +339,7 @@ TEST_F(Init, ReadsFoldersAsTheyAreOrRefuses) {
                              "pets/test_set/dogs", "flat/train", "flat/test1", "lost/cats", "lost/foxes"})
     for (int i = 0; i < (std::string(folder).find("test") == std::string::npos ? 10 : 4); ++i)
       put(std::string(folder) + "/i" + std::to_string(i) + ".jpg", data::jpeg(disc(40, i + folder[0])));
-  for (int i = 0; i < 10; ++i) put("lost/dogs/i" + std::to_string(i) + ".webp", std::string("RIFF"));
+  for (int i = 0; i < 10; ++i) put("lost/dogs/i" + std::to_string(i) + ".heic", std::string("RIFF"));
   const auto pets = init("pets");
   EXPECT_EQ(pets.code, 0) << pets.err;
   EXPECT_THAT(pets.out,
@@ -349,7 +349,7 @@ TEST_F(Init, ReadsFoldersAsTheyAreOrRefuses) {
   EXPECT_THAT(flat.err, AllOf(HasSubstr("train/i0.jpg lies in no class folder"), HasSubstr("'test1'")));
   const auto lost = init("lost", {"--force"});
   EXPECT_EQ(lost.code, 3);
-  EXPECT_THAT(lost.err, HasSubstr("'dogs' (10 files, most in .webp)"));
+  EXPECT_THAT(lost.err, HasSubstr("'dogs' (10 files, most in .heic)"));
 }
 
 TEST_F(Init, KnowsTheFilesOfKnownSets) {

@@ -155,9 +155,9 @@ TEST_F(Folder, RefusesOnePartWithoutClassesBesideAnother) {
 
 TEST_F(Folder, NamesClassesWhoseFilesAreNoImages) {
   for (const char* folder : {"cats", "foxes"}) fill(folder, 5);
-  for (const char* file : {"dogs/1.webp", "dogs/2.webp", "notes/readme.txt"}) write_bytes(path() / file, {1});
+  for (const char* file : {"dogs/1.heic", "dogs/2.heic", "notes/readme.txt"}) write_bytes(path() / file, {1});
   EXPECT_EQ(refused().kind, ErrorKind::data);
-  EXPECT_THAT(refused().text, AllOf(HasSubstr("'dogs' (2 files, most in .webp)"), HasSubstr("JPEG or PNG")));
+  EXPECT_THAT(refused().text, AllOf(HasSubstr("'dogs' (2 files, most in .heic)"), HasSubstr("JPEG or PNG")));
   (void)write_manifest(path());
   EXPECT_THAT(refused().text, HasSubstr("'dogs' (2 files")) << "the manifest has no such files";
   std::filesystem::remove(path() / kManifestName);
@@ -165,7 +165,7 @@ TEST_F(Folder, NamesClassesWhoseFilesAreNoImages) {
   EXPECT_THAT(refused().text, HasSubstr("'dogs' (2 files")) << "rather than that there is one class";
   fill("dogs", 1);
   EXPECT_THAT(open_here(",classes=leaf,test=0.5").notes,
-              Contains(HasSubstr("'dogs' (2 files, most in .webp)")));
+              Contains(HasSubstr("'dogs' (2 files, most in .heic)")));
 }
 
 /// A grey PNG of 16 bits with values up to `largest`.

@@ -12,27 +12,11 @@ namespace {
 
 using testing::HasSubstr;
 
-RgbImage decoded(const Bytes& bytes, double least_scale = 1) {
-  ImageDecoder decoder;
-  RgbImage image;
-  decoder.decode(bytes, decoder.read_header(bytes), least_scale, image);
-  return image;
-}
-
 double mean_difference(const RgbImage& a, const RgbImage& b) {
   EXPECT_EQ(a.pixels.size(), b.pixels.size());
   double sum = 0;
   for (std::size_t i = 0; i < a.pixels.size(); ++i) sum += std::abs(a.pixels[i] - b.pixels[i]);
   return sum / static_cast<double>(a.pixels.size());
-}
-
-std::string reason_of(const Bytes& bytes) {
-  try {
-    (void)decoded(bytes);
-  } catch (const BrokenImage& broken) {
-    return broken.what();
-  }
-  return "";
 }
 
 TEST(Decode, GivesAPngBackAndAJpegNearly) {
@@ -147,7 +131,7 @@ TEST(Decode, IsNotSpoiltByABrokenImageBefore) {
 
 TEST(Decode, SaysWhatIsWrong) {
   EXPECT_EQ(reason_of({}), "the file is empty");
-  EXPECT_THAT(reason_of({'G', 'I', 'F', '8', '9', 'a'}), HasSubstr("neither a JPEG, a PNG nor a PPM"));
+  EXPECT_THAT(reason_of({'P', 'S', 'D', '8', '9', 'a'}), HasSubstr("it is no JPEG, PNG, PPM, WebP"));
   Bytes damaged = png(picture(40, 60));
   damaged[damaged.size() / 2] ^= 0xff;
   EXPECT_THAT(reason_of(damaged), HasSubstr("PNG: "));

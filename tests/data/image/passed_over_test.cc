@@ -28,8 +28,8 @@ std::string refusal_of(const std::vector<std::string>& folders, const PassedOver
 }
 
 TEST(PassedOver, ClassesThatLostAllFilesAreRefused) {
-  EXPECT_THAT(refusal_of({"cats", "foxes"}, {"dogs", 10, ".webp"}),
-              AllOf(HasSubstr("a folder beside the classes"), HasSubstr("'dogs' (10 files, most in .webp)"),
+  EXPECT_THAT(refusal_of({"cats", "foxes"}, {"dogs", 10, ".heic"}),
+              AllOf(HasSubstr("a folder beside the classes"), HasSubstr("'dogs' (10 files, most in .heic)"),
                     HasSubstr("write these files as JPEG or PNG")));
   EXPECT_THAT(refusal_of({"train/a", "test/a", "test/b"}, {"train/b", 1, ""}),
               HasSubstr("'train/b' (1 file without an ending)"));
@@ -44,11 +44,11 @@ TEST(PassedOver, OtherFilesAreNoLoss) {
   EXPECT_EQ(refusal_of({"cats", "dogs"}, {"masks", 10, ".npy"}), "");
   EXPECT_EQ(refusal_of({"train/a", "train/b"}, {"train/labels", 10, ".npz"}), "");
   EXPECT_EQ(refusal_of({"train/a", "train/b"}, {"train/a/@eaDir", 9, ".jpg@synoeastream"}), "");
-  EXPECT_EQ(refusal_of({"train/a", "train/b"}, {"train/a/small", 9, ".webp"}), "") << "inside a class";
-  EXPECT_EQ(refusal_of({"cats", "dogs"}, {"", 10, ".webp"}), "") << "they lie beside the class folders";
+  EXPECT_EQ(refusal_of({"train/a", "train/b"}, {"train/a/small", 9, ".heic"}), "") << "inside a class";
+  EXPECT_EQ(refusal_of({"cats", "dogs"}, {"", 10, ".heic"}), "") << "they lie beside the class folders";
   EXPECT_EQ(refusal_of({"train/a", "train/b"}, {"raw/train/a", 10, ".nef"}), "") << "they lie beside the set";
-  EXPECT_EQ(refusal_of({"cats/old", "dogs"}, {"cats", 10, ".webp"}), "") << "images lie below";
-  EXPECT_EQ(refusal_of({}, {"dogs", 10, ".webp"}), "") << "there is no image at all, which is said elsewhere";
+  EXPECT_EQ(refusal_of({"cats/old", "dogs"}, {"cats", 10, ".heic"}), "") << "images lie below";
+  EXPECT_EQ(refusal_of({}, {"dogs", 10, ".heic"}), "") << "there is no image at all, which is said elsewhere";
 }
 
 TEST(PassedOver, ClassesThatLostMostAreNamed) {
@@ -62,9 +62,9 @@ TEST(PassedOver, ClassesThatLostMostAreNamed) {
 
 TEST(PassedOver, CountsTheMostFrequentEnding) {
   PassedOverCount count;
-  for (const char* name : {"a.WEBP", "b.webp", "c.gif", "noending"}) count.add(name);
+  for (const char* name : {"a.HEIC", "b.heic", "c.avif", "noending"}) count.add(name);
   EXPECT_EQ(count.files(), 4);
-  EXPECT_EQ(count.in("x").ending, ".webp");
+  EXPECT_EQ(count.in("x").ending, ".heic");
   EXPECT_EQ(count.in("x").folder, "x");
   EXPECT_EQ(PassedOverCount().files(), 0);
 }

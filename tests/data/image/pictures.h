@@ -93,4 +93,21 @@ inline Bytes png(const RgbImage& image) {
   return png(ihdr(image.height, image.width, SPNG_COLOR_TYPE_TRUECOLOR), image.pixels);
 }
 
+inline RgbImage decoded(const Bytes& bytes, double least_scale = 1) {
+  ImageDecoder decoder;
+  RgbImage image;
+  decoder.decode(bytes, decoder.read_header(bytes), least_scale, image);
+  return image;
+}
+
+/// "" if nothing is wrong.
+inline std::string reason_of(const Bytes& bytes) {
+  try {
+    (void)decoded(bytes);
+  } catch (const BrokenImage& broken) {
+    return broken.what();
+  }
+  return "";
+}
+
 }  // namespace paceline::data

@@ -62,10 +62,10 @@ TEST_F(Tar, IsReadAsTheFolderItWasMadeFrom) {
 }
 
 TEST_F(Tar, NamesClassesWhoseFilesAreNoImages) {
-  for (const char* name : {"set/train/lost/1.webp", "set/train/lost/._2.jpg", "set/train/a/._0.jpg"})
+  for (const char* name : {"set/train/lost/1.heic", "set/train/lost/._2.jpg", "set/train/a/._0.jpg"})
     write_bytes(path() / name, {1});
   const auto error = error_of([&] { (void)open("folder:" + packed("", "images.tar").string()); });
-  EXPECT_THAT(error.text, HasSubstr("'set/train/lost' (1 file, most in .webp)"));
+  EXPECT_THAT(error.text, HasSubstr("'set/train/lost' (1 file, most in .heic)"));
 }
 
 /// What a sample weighs where it lies: the encoded image, in a folder and in an archive, also of a part of
