@@ -180,6 +180,38 @@ TEST(Forecast, NextIsAffordableAndNotMeasured) {
   EXPECT_LE(made.next->workers, 8);
 }
 
+TEST(Forecast, MemoryAndEnergyFollowTheRecords) {
+  const LinkOfTest link{.latency_s = 1e-3, .bytes_per_s = 1e9};
+  Study study({with_workers({}, 1, link), with_workers({}, 2, link)});
+  for (auto& record : study.records) {
+    record.memory.plan_bytes = 4'000'000'000 * record.workers;  // of all workers of the one process
+    record.gpus = {{.ranks = {0}, .seconds = 10, .energy_j = 1500}};
+  }
+  study.cells = make_cells(study.records);
+  const auto model = step_model(study.cells);
+  Cluster cluster{.name = "test", .source = "test", .nodes = 1, .workers_per_node = 8};
+  cluster.memory_bytes = 3e9;
+  cluster.node_link.latency_s = Range::of(link.latency_s);
+  cluster.node_link.bytes_per_s = Range::of(link.bytes_per_s);
+  const auto forecast_at = [&](double batch) {
+    return forecast(
+        model,
+        {.workers = {1, 8}, .step = {.batch = batch}, .at_most = {}, .cluster = cluster, .emulated = {}});
+  };
+  const auto made = forecast_at(32);
+  const auto& window = study.records.front().window;
+  const double joules = 150 * window.wall_s / static_cast<double>(window.samples) * model.train_samples;
+  for (const std::int64_t workers : {1, 8}) {
+    const auto* point = made.at(workers);
+    EXPECT_EQ(point->memory_bytes, 4e9);
+    EXPECT_FALSE(point->fits) << "4 GB of 3";
+    ASSERT_TRUE(point->epoch_joules);
+    EXPECT_NEAR(*point->epoch_joules / (joules / point->efficiency.value), 1, 0.02) << workers;
+  }
+  EXPECT_GT(*made.at(8)->epoch_joules, *made.at(1)->epoch_joules) << "devices wait, and draw power";
+  EXPECT_FALSE(forecast_at(48).at(8)->memory_bytes) << "no plan is of this batch";
+}
+
 TEST(Forecast, StepWithoutANetworkIsABound) {
   const Study study({SimulatedRun{}, with_workers({}, 2, {.latency_s = 1e-4, .bytes_per_s = 1e9})});
   const auto made =
