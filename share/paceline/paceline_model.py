@@ -16,6 +16,7 @@ import ast
 import importlib
 import json
 import os
+import pickle
 import re
 import struct
 import sys
@@ -525,15 +526,17 @@ def load_state(model, path):
     """Loads a state dict, alone or in a dictionary of the whole training, with or without DataParallel's names. None of its code runs."""
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except OSError:
-        raise
-    except Exception:
+    except pickle.UnpicklingError:
         raise Refused(f"{path} holds more than tensors, and PyTorch reads that only by running the file's code; 'paceline train --weights {path}' "
                       "reads most such files as they are, and torch.save(model.state_dict(), FILE) writes one for --state")
-    nested = [value for value in state.values() if isinstance(value, dict) and value and all(torch.is_tensor(one) for one in value.values())]
-    if len(nested) == 1 and not any(torch.is_tensor(value) for value in state.values()):
-        state = nested[0]
-    if state and all(name.startswith("module.") for name in state):
+    if not isinstance(state, dict):
+        raise Refused(f"{path} holds no state dict, but a {type(state).__name__}")
+    names = set(model.state_dict())
+    if not names & set(state):  # a dictionary of the whole training
+        nested = {key: value for key, value in state.items() if isinstance(value, dict) and value and all(torch.is_tensor(one) for one in value.values())}
+        usual = [key for key in ("state_dict", "model_state_dict", "model", "net") if key in nested] or (list(nested) if len(nested) == 1 else [])
+        state = nested[usual[0]] if usual else state
+    if state and not names & set(state) and all(str(name).startswith("module.") for name in state):
         state = {name[len("module."):]: value for name, value in state.items()}
     try:
         model.load_state_dict(state)
@@ -549,6 +552,8 @@ def make_model(module, name, arguments):
     for part in name.split("."):
         made = getattr(made, part)
     if isinstance(made, torch.nn.Module):
+        if arguments:
+            raise Refused("it is a model already, and takes no --with")
         return made
     try:
         model = made(**arguments)
@@ -576,7 +581,7 @@ def main():
         if not re.fullmatch(r"\d+x\d+x\d+", options.input):
             raise Refused(f"--input must be channels x height x width, such as 3x224x224, but is '{options.input}'")
         shape = [int(size) for size in options.input.split("x")]
-        if shape[0] > 4 and shape[2] <= 4:
+        if shape[0] > 4 and shape[1] > 4 and shape[2] in (1, 3):
             raise Refused(f"--input has the channels first: {shape[2]}x{shape[0]}x{shape[1]}, not {options.input}")
         arguments = {key: literal(value) for key, _, value in (text.partition("=") for text in options.arguments)}
         model = make_model(module, name, arguments)

@@ -338,6 +338,8 @@ std::pair<std::vector<Record>, BuildOptions> for_sharing(std::span<const Record>
   const auto home = home_here();
   options.command = without_homes(options.command, home);
   for (auto& remark : options.remarks) remark = without_paths(remark, home);
+  for (auto& prediction : options.scored)
+    for (auto& sentence : prediction.not_scored) sentence = without_paths(sentence, home);
   return {shareable(records, home), std::move(options)};
 }
 

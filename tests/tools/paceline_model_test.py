@@ -169,11 +169,13 @@ class Files(unittest.TestCase):
             state = models.SmallMobile().state_dict()
             state["fc.bias"][0] = 41.5
             torch.save(state, Path(folder, "state.pth"))
-            torch.save({"model": {f"module.{key}": value for key, value in state.items()}}, Path(folder, "nested.pth"))
+            torch.save({"state_dict": {f"module.{key}": value for key, value in state.items()}, "ema": state, "best_acc1": torch.tensor(71.5)},
+                       Path(folder, "nested.pth"))
+            torch.save(torch.zeros(3), Path(folder, "bare.pth"))
             torch.save({"fc.bias": Path("call")}, Path(folder, "hostile.pth"))  # a class that is no tensor
             torch.save({**state, "fc.bias": torch.zeros(3)}, Path(folder, "other.pth"))
             for name, code, sentence in [("state", 0, ""), ("nested", 0, ""), ("hostile", 1, "hostile.pth holds more than tensors"),
-                                         ("other", 1, "other.pth is not of this model: size mismatch for fc.bias")]:
+                                         ("bare", 1, "bare.pth holds no state dict, but a Tensor"), ("other", 1, "other.pth is not of this model: size mismatch for fc.bias")]:
                 done = subprocess.run([sys.executable, "-B", "-W", "ignore", ROOT / "share/paceline/paceline_model.py", "models:SmallMobile",
                                        "--input", "3x16x16", "--state", Path(folder, f"{name}.pth"), "--out", Path(folder, name)],
                                       cwd=ROOT / "tests/parity", capture_output=True, text=True)

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -341,18 +342,17 @@ std::string with_scores(const std::string& text, const std::string& where,
                         std::span<const ScoredStep> scores) {
   (void)parsed(text, where);
   auto json = Json::parse(text);
-  auto& kept = json["scores"];
-  for (const auto& one : scores) {
-    const auto added = json_of(one);
-    const auto same = std::ranges::find_if(kept, [&](const Json& earlier) {
-      return earlier["workers"] == added["workers"] && earlier["local_batch"] == added["local_batch"] &&
-             earlier["kind"] == added["kind"];
-    });
-    if (same == kept.end())
-      kept.push_back(added);
-    else
-      *same = added;
-  }
+  auto added = Json::array(), all = Json::array();
+  for (const auto& one : scores) added.push_back(json_of(one));
+  const auto is_of_one_cell = [](const Json& one, const Json& other) {
+    return std::ranges::all_of(std::array{"cell", "workers", "local_batch", "kind"},
+                               [&](const char* key) { return one[key] == other[key]; });
+  };
+  for (const auto& earlier : json["scores"])
+    if (std::ranges::none_of(added, [&](const Json& one) { return is_of_one_cell(one, earlier); }))
+      all.push_back(earlier);
+  all.insert(all.end(), added.begin(), added.end());
+  json["scores"] = std::move(all);
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -73,6 +73,14 @@ std::filesystem::path run_before(const std::filesystem::path& b) {
   return fs::proximate(found->path);
 }
 
+[[noreturn]] void refuse_without_records(const fs::path& prediction) {
+  base::fail(
+      base::ErrorKind::usage,
+      "{} is a prediction: give the records that were measured since beside it; 'paceline predict --score' prints "
+      "its scores alone",
+      prediction.string());
+}
+
 /// Separates files of predictions from the rest.
 std::pair<std::vector<fs::path>, std::vector<fs::path>> without_predictions(
     const std::vector<fs::path>& paths) {
@@ -85,12 +93,7 @@ std::pair<std::vector<fs::path>, std::vector<fs::path>> without_predictions(
   std::vector<fs::path> rest, predictions;
   std::ranges::partition_copy(paths, std::back_inserter(predictions), std::back_inserter(rest),
                               is_prediction);
-  if (rest.empty() && !predictions.empty())
-    base::fail(
-        base::ErrorKind::usage,
-        "{} is a prediction: give the records that were measured since beside it; 'paceline predict --score' prints "
-        "its scores alone",
-        predictions.front().string());
+  if (rest.empty() && !predictions.empty()) refuse_without_records(predictions.front());
   return {std::move(rest), std::move(predictions)};
 }
 
@@ -181,6 +184,7 @@ int report_command(const Settings& settings) {
   const auto [paths, predictions] = without_predictions(settings.report.records);
   const auto inputs = read_inputs(paths, settings.report.is_same_machine);
   const auto& [records, remarks] = inputs.records;
+  if (records.empty() && !predictions.empty()) refuse_without_records(predictions.front());
   const report::BuildOptions options{.title = "",
                                      .command = settings.typed,
                                      .remarks = remarks,

@@ -42,7 +42,8 @@ constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
 void check_size(const ImageHeader& header, std::size_t bytes) {
   const std::int64_t pixels = std::int64_t{header.height} * header.width;
   const std::int64_t a_byte = most_pixels_a_byte(header.kind);
-  if (pixels < 1 || pixels > kMostPixels || pixels / a_byte > static_cast<std::int64_t>(bytes))
+  if (header.height < 1 || header.width < 1 || pixels > kMostPixels ||
+      pixels / a_byte > static_cast<std::int64_t>(bytes))
     throw BrokenImage(fmt::format("its header announces {}x{} pixels, which {} bytes cannot hold",
                                   header.height, header.width, bytes));
 }

@@ -72,6 +72,9 @@ class ImageDecoder {
 [[nodiscard]] std::optional<ImageHeader> read_other_header(std::span<const std::uint8_t> bytes);
 /// Decodes what `stored` is the header of, as it is stored. Errors as decode().
 void decode_other(std::span<const std::uint8_t> bytes, const ImageHeader& stored, RgbImage& dst);
+/// The same of a TIFF alone (decode_tiff.cc).
+[[nodiscard]] ImageHeader tiff_header(std::span<const std::uint8_t> bytes);
+void decode_tiff(std::span<const std::uint8_t> bytes, const ImageHeader& stored, RgbImage& dst);
 
 /// The largest value of a PNG of 16 bits, without its alpha channel; nothing for other images. Decoding keeps
 /// the upper 8 of the 16 bits.

@@ -1,11 +1,12 @@
 #include <fmt/core.h>
 #include <gif_lib.h>
-#include <tiffio.h>
 #include <webp/decode.h>
 #include <webp/demux.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "base/error.h"
@@ -18,7 +19,7 @@
 #define STBI_NO_STDIO
 #include <stb/stb_image.h>
 
-// Kinds that few photographs have: WebP, TIFF, GIF and BMP, each by its library, the first picture of a file
+// Kinds that few photographs have, each by its library (TIFF: decode_tiff.cc), the first picture of a file
 // that holds several. PIL is the model: transparency is dropped, not blended.
 
 namespace paceline::data {
@@ -26,14 +27,10 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-std::size_t values_in(const ImageHeader& header) {
-  return 3 * static_cast<std::size_t>(header.height) * static_cast<std::size_t>(header.width);
-}
-
 void make_room(const ImageHeader& header, RgbImage& dst) {
   dst.height = header.height;
   dst.width = header.width;
-  dst.pixels.resize(values_in(header));
+  dst.pixels.resize(3 * static_cast<std::size_t>(header.height) * static_cast<std::size_t>(header.width));
 }
 
 // ---- WebP
@@ -80,160 +77,25 @@ void decode_webp(Bytes bytes, const ImageHeader& header, RgbImage& dst) {
       throw BrokenImage("WebP: its pixels are damaged or end early");
     return;
   }
+  constexpr std::size_t kMostValues = std::size_t{1} << 27;  // the decoder keeps two canvases besides
+  if (dst.pixels.size() > kMostValues)
+    throw BrokenImage("WebP: its animation is larger than 44 million pixels");
   const WebPData file{bytes.data(), bytes.size()};
   WebPAnimDecoderOptions options;
   base::expects(WebPAnimDecoderOptionsInit(&options) != 0, "libwebpdemux is the one that was compiled with");
   options.color_mode = MODE_RGBA;
   options.use_threads = 0;
   const std::unique_ptr<WebPAnimDecoder, AnimationCloser> decoder(WebPAnimDecoderNew(&file, &options));
+  WebPAnimInfo info;
   std::uint8_t* frame = nullptr;
   int until_ms = 0;
-  if (decoder == nullptr || WebPAnimDecoderGetNext(decoder.get(), &frame, &until_ms) == 0)
+  if (decoder == nullptr || WebPAnimDecoderGetInfo(decoder.get(), &info) == 0 ||
+      info.canvas_width != static_cast<std::uint32_t>(header.width) ||
+      info.canvas_height != static_cast<std::uint32_t>(header.height) ||
+      WebPAnimDecoderGetNext(decoder.get(), &frame, &until_ms) == 0)
     throw BrokenImage("WebP: the first frame of its animation is damaged");
   for (std::size_t i = 0, o = 0; o < dst.pixels.size(); i += 4, o += 3)
     std::copy_n(frame + i, 3, &dst.pixels[o]);
-}
-
-// ---- TIFF
-
-/// A file in memory for libtiff, and what it said of it.
-struct TiffSource {
-  Bytes bytes;
-  std::size_t at = 0;
-  std::string said;
-};
-
-TiffSource& tiff_source(thandle_t handle) { return *static_cast<TiffSource*>(handle); }
-
-tmsize_t read_tiff(thandle_t handle, void* to, tmsize_t size) {
-  auto& source = tiff_source(handle);
-  const std::size_t left = source.bytes.size() - std::min(source.at, source.bytes.size());
-  const std::size_t count = std::min(left, static_cast<std::size_t>(size));
-  if (count > 0) std::memcpy(to, source.bytes.data() + source.at, count);
-  source.at += count;
-  return static_cast<tmsize_t>(count);
-}
-
-toff_t seek_tiff(thandle_t handle, toff_t offset, int whence) {
-  auto& source = tiff_source(handle);
-  const std::size_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? source.at : source.bytes.size();
-  source.at = from + static_cast<std::size_t>(offset);
-  return source.at;
-}
-
-/// libtiff's messages go to the file that they are about; those about none are not printed either.
-void hear_tiff(thandle_t handle, const char* /*where*/, const char* format, va_list arguments) {
-  if (handle == nullptr) return;
-  char text[256];
-  std::vsnprintf(text, sizeof text, format, arguments);
-  if (auto& said = tiff_source(handle).said; said.empty()) said = text;
-}
-
-struct TiffCloser {
-  void operator()(TIFF* file) const { TIFFClose(file); }
-};
-using TiffFile = std::unique_ptr<TIFF, TiffCloser>;
-
-[[noreturn]] void fail_tiff(const TiffSource& source, const char* otherwise) {
-  throw BrokenImage("TIFF: " + (source.said.empty() ? std::string(otherwise) : source.said));
-}
-
-TiffFile open_tiff(TiffSource& source) {
-  static const bool is_quiet = [] {
-    TIFFSetErrorHandler(nullptr);
-    TIFFSetWarningHandler(nullptr);
-    TIFFSetErrorHandlerExt(hear_tiff);
-    return true;
-  }();
-  base::expects(is_quiet, "libtiff's handlers are set once");
-  constexpr tmsize_t kMostAtOnce = tmsize_t{1} << 28;  // what false tags may make it allocate
-  const std::unique_ptr<TIFFOpenOptions, void (*)(TIFFOpenOptions*)> options(TIFFOpenOptionsAlloc(),
-                                                                             TIFFOpenOptionsFree);
-  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kMostAtOnce);
-  TiffFile file(TIFFClientOpenExt(
-      "image", "rm", &source, read_tiff, [](thandle_t, void*, tmsize_t) -> tmsize_t { return -1; }, seek_tiff,
-      [](thandle_t) { return 0; },
-      [](thandle_t handle) -> toff_t { return tiff_source(handle).bytes.size(); }, nullptr, nullptr,
-      options.get()));
-  if (file == nullptr) fail_tiff(source, "its header is damaged");
-  return file;
-}
-
-std::uint16_t tag_of(TIFF* file, std::uint32_t tag) {
-  std::uint16_t value = 0;
-  return TIFFGetFieldDefaulted(file, tag, &value) == 1 ? value : std::uint16_t{0};
-}
-
-const char* tiff_colour(TIFF* file) {
-  const bool is_deep = tag_of(file, TIFFTAG_BITSPERSAMPLE) == 16;
-  switch (tag_of(file, TIFFTAG_PHOTOMETRIC)) {
-    case PHOTOMETRIC_MINISBLACK:
-    case PHOTOMETRIC_MINISWHITE:
-      return is_deep ? "grey 16 bit" : "grey";
-    case PHOTOMETRIC_PALETTE:
-      return "palette";
-    case PHOTOMETRIC_SEPARATED:
-      return "CMYK";
-    default:
-      return is_deep ? "RGB 16 bit" : "RGB";
-  }
-}
-
-ImageHeader tiff_header(Bytes bytes) {
-  TiffSource source{.bytes = bytes, .said = {}};
-  const TiffFile file = open_tiff(source);
-  std::uint32_t height = 0, width = 0;
-  if (TIFFGetField(file.get(), TIFFTAG_IMAGELENGTH, &height) != 1 ||
-      TIFFGetField(file.get(), TIFFTAG_IMAGEWIDTH, &width) != 1)
-    fail_tiff(source, "it does not say how large its image is");
-  constexpr std::uint32_t kMostSide = 1u << 28;
-  const int turn = tag_of(file.get(), TIFFTAG_ORIENTATION);
-  return {.kind = ImageKind::tiff,
-          .height = static_cast<int>(std::min(height, kMostSide)),
-          .width = static_cast<int>(std::min(width, kMostSide)),
-          .colour = tiff_colour(file.get()),
-          .turn = turn >= 1 && turn <= 8 ? turn : 1};
-}
-
-/// Rows of 8 bits of grey or RGB as they stand. libtiff's conversion would multiply colours by their alpha.
-bool read_plain_rows(TIFF* file, const ImageHeader& header, RgbImage& dst) {
-  const auto samples = tag_of(file, TIFFTAG_SAMPLESPERPIXEL);
-  const auto photometric = tag_of(file, TIFFTAG_PHOTOMETRIC);
-  const bool is_grey = photometric == PHOTOMETRIC_MINISBLACK;
-  if (tag_of(file, TIFFTAG_BITSPERSAMPLE) != 8 || TIFFIsTiled(file) != 0 ||
-      tag_of(file, TIFFTAG_PLANARCONFIG) != PLANARCONFIG_CONTIG ||
-      !(is_grey || (photometric == PHOTOMETRIC_RGB && samples >= 3)) || samples < 1)
-    return false;
-  const auto width = static_cast<std::size_t>(header.width);
-  std::vector<std::uint8_t> row(static_cast<std::size_t>(TIFFScanlineSize(file)));
-  if (row.size() < width * samples) return false;
-  std::uint8_t* out = dst.pixels.data();
-  for (int y = 0; y < header.height; ++y) {
-    if (TIFFReadScanline(file, row.data(), static_cast<std::uint32_t>(y), 0) != 1) return false;
-    for (std::size_t x = 0; x < width; ++x)
-      for (std::size_t c = 0; c < 3; ++c) *out++ = row[x * samples + (is_grey ? 0 : c)];
-  }
-  return true;
-}
-
-void decode_tiff(Bytes bytes, const ImageHeader& header, RgbImage& dst) {
-  TiffSource source{.bytes = bytes, .said = {}};
-  const TiffFile file = open_tiff(source);
-  make_room(header, dst);
-  if (read_plain_rows(file.get(), header, dst)) return;
-  if (!source.said.empty()) fail_tiff(source, "");
-  std::vector<std::uint32_t> raster(values_in(header) / 3);
-  // In the order in which they are stored; the caller turns them.
-  const int stored = std::max<int>(1, tag_of(file.get(), TIFFTAG_ORIENTATION));
-  if (TIFFReadRGBAImageOriented(file.get(), static_cast<std::uint32_t>(header.width),
-                                static_cast<std::uint32_t>(header.height), raster.data(), stored, 1) != 1)
-    fail_tiff(source, "its pixels are damaged or end early");
-  std::uint8_t* out = dst.pixels.data();
-  for (const std::uint32_t pixel : raster) {
-    *out++ = static_cast<std::uint8_t>(TIFFGetR(pixel));
-    *out++ = static_cast<std::uint8_t>(TIFFGetG(pixel));
-    *out++ = static_cast<std::uint8_t>(TIFFGetB(pixel));
-  }
 }
 
 // ---- GIF
@@ -268,12 +130,6 @@ GifFile open_gif(GifSource& source) {
   return file;
 }
 
-ImageHeader gif_header(Bytes bytes) {
-  GifSource source{.bytes = bytes};
-  const GifFile file = open_gif(source);
-  return {.kind = ImageKind::gif, .height = file->SHeight, .width = file->SWidth, .colour = "palette"};
-}
-
 /// Reads up to the first image; -1 or the transparent colour that stands before it.
 int find_gif_image(GifFileType* file) {
   int transparent = NO_TRANSPARENT_COLOR;
@@ -295,7 +151,20 @@ int find_gif_image(GifFileType* file) {
   }
 }
 
-/// The first image on the file's canvas.
+/// The canvas, or what the first image needs where that is more.
+ImageHeader gif_header(Bytes bytes) {
+  GifSource source{.bytes = bytes};
+  const GifFile file = open_gif(source);
+  (void)find_gif_image(file.get());
+  if (DGifGetImageDesc(file.get()) == GIF_ERROR) fail_gif(file->Error);
+  const GifImageDesc& image = file->Image;
+  return {.kind = ImageKind::gif,
+          .height = std::max(file->SHeight, image.Top + image.Height),
+          .width = std::max(file->SWidth, image.Left + image.Width),
+          .colour = "palette"};
+}
+
+/// The first image on the file's canvas; beside it the transparent colour, or the first.
 void decode_gif(Bytes bytes, const ImageHeader& header, RgbImage& dst) {
   GifSource source{.bytes = bytes};
   const GifFile file = open_gif(source);
@@ -315,7 +184,7 @@ void decode_gif(Bytes bytes, const ImageHeader& header, RgbImage& dst) {
                          static_cast<std::size_t>(x))];
     to[0] = colour.Red, to[1] = colour.Green, to[2] = colour.Blue;
   };
-  const int behind = transparent != NO_TRANSPARENT_COLOR ? transparent : file->SBackGroundColor;
+  const int behind = std::max(0, transparent);  // NO_TRANSPARENT_COLOR is -1
   if (image.Width < header.width || image.Height < header.height)
     for (int y = 0; y < header.height; ++y)
       for (int x = 0; x < header.width; ++x) put(y, x, behind);
@@ -345,14 +214,18 @@ ImageHeader bmp_header(Bytes bytes) {
   int width = 0, height = 0, channels = 0;
   if (stbi_info_from_memory(bytes.data(), static_cast<int>(bytes.size()), &width, &height, &channels) == 0)
     fail_bmp();
+  if (width < 1 || height == 0 || height == std::numeric_limits<int>::min())
+    throw BrokenImage("BMP: its header is damaged");
+  height = std::abs(height);  // negative: its rows begin at the top
   return {.kind = ImageKind::bmp,
           .height = height,
           .width = width,
           .colour = channels == 4 ? "RGB + alpha" : "RGB"};
 }
 
-/// stb_image takes what is missing for zeros.
-void require_all_rows(Bytes bytes, const ImageHeader& header) {
+/// What stb_image takes for granted: it reads missing bytes as zeros, and colours that a palette lacks from
+/// memory that nobody has written.
+void require_whole(Bytes bytes, const ImageHeader& header) {
   constexpr std::size_t kOldHeader = 12, kHeaderAt = 14;
   const auto number = [&](std::size_t at, int size) {
     std::size_t value = 0;
@@ -360,21 +233,34 @@ void require_all_rows(Bytes bytes, const ImageHeader& header) {
     return value;
   };
   if (bytes.size() < kHeaderAt + 16) fail_bmp();
-  const std::size_t bits = number(number(kHeaderAt, 4) == kOldHeader ? 24 : 28, 2);
+  const std::size_t head = number(kHeaderAt, 4), at = number(10, 4);
+  const std::size_t bits = number(head == kOldHeader ? 24 : 28, 2);
+  if (at < kHeaderAt + head) throw BrokenImage("BMP: its header is damaged");
+  if (head == kOldHeader && bits < 24) throw BrokenImage("BMP: palettes of OS/2 are not read");
   const std::size_t row = (static_cast<std::size_t>(header.width) * bits + 31) / 32 * 4;
-  const std::size_t needed = number(10, 4) + row * static_cast<std::size_t>(header.height);
+  const std::size_t needed = at + row * static_cast<std::size_t>(header.height);
   if (bytes.size() < needed)
     throw BrokenImage(fmt::format("BMP: it has {} bytes and needs {}", bytes.size(), needed));
+  const std::size_t colours = (at - kHeaderAt - head) / 4;
+  if (bits > 8 || bits == 0 || colours >= std::size_t{1} << bits) return;
+  const std::size_t in_a_byte = 8 / bits, mask = (std::size_t{1} << bits) - 1;
+  for (std::size_t y = 0; y < static_cast<std::size_t>(header.height); ++y)
+    for (std::size_t x = 0; x < static_cast<std::size_t>(header.width); ++x) {
+      const std::size_t byte = bytes[at + y * row + x / in_a_byte];
+      if ((byte >> (8 - bits * (1 + x % in_a_byte)) & mask) >= colours)
+        throw BrokenImage("BMP: a pixel has a colour that its palette lacks");
+    }
 }
 
 void decode_bmp(Bytes bytes, const ImageHeader& header, RgbImage& dst) {
-  require_all_rows(bytes, header);
+  require_whole(bytes, header);
   int width = 0, height = 0, channels = 0;
   const std::unique_ptr<stbi_uc, void (*)(void*)> pixels(
       stbi_load_from_memory(bytes.data(), static_cast<int>(bytes.size()), &width, &height, &channels, 3),
       stbi_image_free);
   if (pixels == nullptr) fail_bmp();
-  if (width != header.width || height != header.height) throw BrokenImage("BMP: its header is damaged");
+  if (width != header.width || std::abs(height) != header.height)
+    throw BrokenImage("BMP: its header is damaged");
   make_room(header, dst);
   std::copy_n(pixels.get(), dst.pixels.size(), dst.pixels.begin());
 }

@@ -146,7 +146,14 @@ TEST(Score, LaterScoresStandBesideEarlierOnes) {
   EXPECT_EQ(add(8, 1).size(), 2U);
   const auto scores = add(4, 1.2);
   ASSERT_EQ(scores.size(), 2U);
-  EXPECT_GT(scores.front().measured, 1.1 * first) << "the cell that was measured anew";
+  const auto prediction = prediction_from_json(text, "P.json");
+  const auto records = measured(4);
+  auto twice = score(prediction, make_cells(records)).steps;
+  twice.push_back(twice.front());
+  EXPECT_EQ(prediction_from_json(with_scores(text, "P.json", twice), "P.json").scores.size(), 3U)
+      << "two cells of one call, say of two hosts";
+  EXPECT_EQ(scores.front().workers, 8);
+  EXPECT_GT(scores.back().measured, 1.1 * first) << "the cell that was measured anew";
 }
 
 TEST(Score, DamagedFilesAreRefused) {

@@ -123,6 +123,47 @@ TEST_F(DecodeOthers, TiffsAreTurnedUpright) {
   EXPECT_EQ(decoded(bytes).pixels, turned.pixels);
 }
 
+TEST_F(DecodeOthers, TransparencyIsDroppedNotMultiplied) {
+  const RgbImage image = few_colours(4, 6);
+  TIFF* const file = TIFFOpen(path().c_str(), "w");  // a plane for each channel, which libtiff converts
+  TIFFSetField(file, TIFFTAG_IMAGEWIDTH, 6);
+  TIFFSetField(file, TIFFTAG_IMAGELENGTH, 4);
+  TIFFSetField(file, TIFFTAG_SAMPLESPERPIXEL, 4);
+  TIFFSetField(file, TIFFTAG_BITSPERSAMPLE, 8);
+  TIFFSetField(file, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_RGB);
+  TIFFSetField(file, TIFFTAG_PLANARCONFIG, PLANARCONFIG_SEPARATE);
+  std::uint16_t kind = EXTRASAMPLE_UNASSALPHA;
+  TIFFSetField(file, TIFFTAG_EXTRASAMPLES, 1, &kind);
+  for (std::uint16_t plane = 0; plane < 4; ++plane)
+    for (std::uint32_t y = 0; y < 4; ++y) {
+      std::vector<std::uint8_t> row(6, 0);  // alpha: nothing is seen
+      for (std::size_t x = 0; plane < 3 && x < 6; ++x) row[x] = image.pixels[3 * (6 * y + x) + plane];
+      TIFFWriteScanline(file, row.data(), y, plane);
+    }
+  TIFFClose(file);
+  EXPECT_EQ(decoded(written()).pixels, image.pixels);
+}
+
+TEST_F(DecodeOthers, FalseTagsOfATiffAreRefused) {
+  auto file = tiff(few_colours(4, 6));
+  const auto set = [&](std::uint16_t tag, std::uint32_t value,
+                       Bytes bytes) {  // little-endian, entries of 12 bytes
+    std::uint32_t at = 0;
+    std::memcpy(&at, &bytes[4], 4);
+    for (std::size_t entry = at + 2; entry + 12 <= bytes.size(); entry += 12) {
+      std::uint16_t is = 0;
+      std::memcpy(&is, &bytes[entry], 2);
+      if (is != tag) continue;
+      if (value > 0xffff) bytes[entry + 2] = 4;  // the type LONG
+      std::memcpy(&bytes[entry + 8], &value, 4);
+    }
+    return bytes;
+  };
+  EXPECT_NE(reason_of(set(TIFFTAG_IMAGELENGTH, 0x10000001, file)), "");
+  EXPECT_NE(reason_of(set(TIFFTAG_SAMPLESPERPIXEL, 65535, file)), "");
+  EXPECT_EQ(reason_of(set(TIFFTAG_ORIENTATION, 9, file)), "") << "what is no orientation changes no pixel";
+}
+
 TEST_F(DecodeOthers, GifStandsOnItsCanvas) {
   const RgbImage image = few_colours(2, 3), back = decoded(gif(image, true));
   ASSERT_EQ(std::pair(back.height, back.width), std::pair(5, 6));
@@ -130,7 +171,7 @@ TEST_F(DecodeOthers, GifStandsOnItsCanvas) {
     const auto begin = one.pixels.begin() + 3 * (y * one.width + x);
     return std::vector(begin, begin + 3);
   };
-  EXPECT_EQ(at(back, 0, 0), (std::vector<std::uint8_t>{255, 0, 255})) << "the background, colour 5";
+  EXPECT_EQ(at(back, 0, 0), (std::vector<std::uint8_t>{0, 0, 0})) << "the first colour of its palette";
   EXPECT_EQ(at(back, 2, 1), at(image, 0, 0));
   EXPECT_EQ(at(back, 3, 3), at(image, 1, 2));
 }
@@ -151,12 +192,39 @@ TEST_F(DecodeOthers, BrokenFilesSayWhy) {
   }
 }
 
+TEST_F(DecodeOthers, BmpFromTheTopIsTurned) {
+  const RgbImage image = few_colours(5, 3);
+  auto from_top = bmp(image);
+  const int height = -5;
+  std::memcpy(&from_top[22], &height, 4);
+  EXPECT_EQ(ImageDecoder().read_header(from_top).height, 5);
+  const auto turned = decoded(from_top).pixels;
+  ASSERT_EQ(turned.size(), image.pixels.size());
+  EXPECT_TRUE(std::equal(turned.begin(), turned.begin() + 9, image.pixels.end() - 9))
+      << "its last row is the first";
+}
+
+TEST_F(DecodeOthers, BmpPalettesHoldTheirColours) {
+  Bytes file(14 + 40 + 2 * 4 + 4, 0);  // 2 colours, one pixel of 8 bits
+  const auto put = [&](std::size_t at, int value) { std::memcpy(&file[at], &value, 4); };
+  file[0] = 'B', file[1] = 'M', file[26] = 1, file[28] = 8;
+  put(10, 62), put(14, 40), put(18, 1), put(22, 1), put(46, 2), put(58, 0x0102'03);
+  file[62] = 1;
+  EXPECT_EQ(decoded(file).pixels, (std::vector<std::uint8_t>{1, 2, 3}));
+  file[62] = 2;
+  EXPECT_THAT(reason_of(file), HasSubstr("a colour that its palette lacks"));
+}
+
 TEST_F(DecodeOthers, FalseSizesAreRefused) {
   auto large = bmp(few_colours(2, 2));
   const int side = 1 << 14;
   std::memcpy(&large[18], &side, 4);
   std::memcpy(&large[22], &side, 4);
   EXPECT_THAT(reason_of(large), HasSubstr("which 70 bytes cannot hold"));
+  const int negative = -100;
+  std::memcpy(&large[18], &negative, 4);
+  std::memcpy(&large[22], &negative, 4);
+  EXPECT_NE(reason_of(large), "");
 }
 
 }  // namespace
