@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "data/image/dataset.h"
 #include "data/image/decode.h"
+#include "data/image/resize.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
   using namespace paceline::data;
@@ -20,9 +20,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
     if (std::int64_t{header.height} * header.width > 1 << 22) return 0;
     for (const double scale : {1.0, 0.2}) {
       decoder.decode(file, header, scale, image);
-      resizer.resize(image,
-                     {.height = static_cast<double>(image.height), .width = static_cast<double>(image.width)},
-                     16, 16, dst);
+      const Box whole{.height = static_cast<double>(image.height), .width = static_cast<double>(image.width)};
+      resizer.resize(image, whole, 16, 16, dst);
+      resizer.resize_as_pil(image, whole, 16, 16, dst);
     }
   } catch (const BrokenImage&) {
   }

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
-"""`paceline classify` beside PyTorch with the same weights and Pillow's pixels: equal classes, probabilities within 1e-3
-(2e-3 for pictures below 128 pixels).
+"""`paceline classify` beside PyTorch with the same weights and Pillow's pixels: equal classes, probabilities within 1e-3.
 
     classify.py --program build/release/paceline [--images 1000]
 
@@ -30,8 +29,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import models  # noqa: E402
 
 NEAR = 1e-3  # of a probability
-# Pixels differ by at most a level, since sums are rounded in another order. In a picture of few pixels one weighs more.
-NEAR_OF_FEW_PIXELS = 2e-3
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SHAPES = [(32, 32), (33, 47), (128, 128), (146, 146), (147, 301), (500, 375), (97, 640), (20, 24), (1, 9), (700, 705), (256, 255)]
 
@@ -98,13 +95,11 @@ def compare(program, folder, count, model, size, resize, rate):
                     "--precision", "fp32", "--evaluate-every", "0", "--out", f"run-{size}-{resize}"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     run = folder / f"run-{size}-{resize}"
     table = folder / f"{size}-{resize}.csv"
-    # Where images are not resized as others do, large JPEGs are decoded at a part of their size.
-    photos = "photos" if resize else "drawings"
-    subprocess.run([program, "classify", run, photos, "--top", "3", "--out", table], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([program, "classify", run, "photos", "--top", "3", "--out", table], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     twin = models.make(model, 3, size, size, 3)
     twin.load_state_dict(weights_of(max(run.glob("checkpoint-*.safetensors"))))
     twin.eval()
-    faults, most, near = [], 0, NEAR if size >= 128 else NEAR_OF_FEW_PIXELS
+    faults, most = [], 0
     rows = list(csv.DictReader(table.open(newline="")))
     if len(rows) != count:
         faults.append(f"{len(rows)} rows for {count} images")
@@ -117,11 +112,11 @@ def compare(program, folder, count, model, size, resize, rate):
                 difference = max(abs(ours[f"kind{k}"] - expected[k].item()) for k in range(3))
                 most = max(most, difference)
                 best = expected.argsort(descending=True)
-                is_tie = (expected[best[0]] - expected[best[1]]).item() < 2 * near
-                if difference > near or (row["class"] != f"kind{best[0].item()}" and not is_tie):
+                is_tie = (expected[best[0]] - expected[best[1]]).item() < 2 * NEAR
+                if difference > NEAR or (row["class"] != f"kind{best[0].item()}" and not is_tie):
                     faults.append(f"{row['file']}: {ours} here, {expected.tolist()} by PyTorch")
     print(f"{model}, {size}x{size}, {'resized to ' + str(resize) + ' and cropped' if resize else 'all that fits'}: "
-          f"{len(rows)} images, the largest difference of a probability {most:.1e}, {len(faults)} beyond {near}")
+          f"{len(rows)} images, the largest difference of a probability {most:.1e}, {len(faults)} beyond {NEAR}")
     return faults
 
 
@@ -137,11 +132,9 @@ def main():
             path = folder / "train" / f"kind{at % 3}" / str(at)
             path.parent.mkdir(parents=True, exist_ok=True)
             save(picture(10_000 + at, at % 3), path, at)
-        for kind in ("photos", "drawings"):
-            (folder / kind / "more").mkdir(parents=True)
-            for at in range(asked.images):
-                path = folder / kind / ("more" if at % 2 else ".") / str(at)
-                save(picture(at, at % 3), path, at if kind == "photos" else 0)
+        (folder / "photos" / "more").mkdir(parents=True)
+        for at in range(asked.images):
+            save(picture(at, at % 3), folder / "photos" / ("more" if at % 2 else ".") / str(at), at)
         faults = []
         for model, size, resize, rate in (("resnet8-cifar", 32, 0, "0.02"), ("resnet8-cifar", 128, 146, "0.02"), ("resnet8-cifar", 128, 0, "0.02")):
             faults += compare(asked.program, folder, asked.images, model, size, resize, rate)

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/summation_tree.h"
+#include "base/vector_clones.h"
 
 // The direct all-reduce.
 //
@@ -24,14 +25,6 @@
 //
 // The additions cost nothing beside the traffic (one for 8 bytes read and 8 written), so the loops are plain
 // and the compiler vectorises them; N = 2 and N = 4, the common cases, keep the whole tree in registers.
-
-// ifunc resolvers run before a sanitizer is initialised, so instrumented builds use the plain version.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
-    !defined(__SANITIZE_ADDRESS__)
-#define PACELINE_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define PACELINE_VECTOR_CLONES
-#endif
 
 namespace paceline::comm {
 namespace {

@@ -5,20 +5,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/image/resize.h"
 
 namespace paceline::data {
 namespace {
-
-constexpr int kBits = 14;
-constexpr int kOne = 1 << kBits;
-constexpr int kHalf = kOne / 2;
-
-std::uint8_t to_byte(std::int32_t sum) { return static_cast<std::uint8_t>((sum + kHalf) >> kBits); }
-
-void add_row(const std::uint8_t* __restrict src, std::int16_t weight, std::size_t count,
-             std::int32_t* __restrict sums) {
-  for (std::size_t i = 0; i < count; ++i) sums[i] += static_cast<std::int16_t>(src[i]) * weight;
-}
 
 /// Converts `box` from pixels of the whole image to pixels of its reduced form.
 Box reduced(const Box& box, const ImageHeader& header, const RgbImage& image) {
@@ -31,86 +21,6 @@ Box reduced(const Box& box, const ImageHeader& header, const RgbImage& image) {
 }
 
 }  // namespace
-
-// Resizer: the vertical pass comes first, one output row at a time. It runs over whole rows, which compilers
-// vectorise, and leaves only the output rows to the horizontal pass.
-
-void Resizer::Taps::set(double begin, double length, int inputs, int outputs) {
-  const double scale = length / outputs;  // input pixels per output pixel
-  const double reach = std::max(scale, 1.0);
-  most = std::min(inputs, static_cast<int>(std::ceil(2 * reach)) + 2);
-  const auto places = static_cast<std::size_t>(outputs), stride = static_cast<std::size_t>(most);
-  first.resize(places);
-  count.resize(places);
-  weights.assign(places * stride, 0);
-  std::vector<double> exact(stride);
-  for (std::size_t out = 0; out < places; ++out) {
-    const double centre = begin + (static_cast<double>(out) + 0.5) * scale;
-    const int from = std::clamp(static_cast<int>(std::floor(centre - reach + 0.5)), 0, inputs - 1);
-    const int to = std::clamp(static_cast<int>(std::floor(centre + reach + 0.5)), from + 1,
-                              std::min(inputs, from + most));
-    double total = 0;
-    for (int in = from; in < to; ++in) {
-      auto& weight = exact[static_cast<std::size_t>(in - from)];
-      weight = std::max(0.0, 1 - std::abs((in + 0.5 - centre) / reach));
-      total += weight;
-    }
-    if (total <= 0) {  // between two pixels at the edge: take the nearest
-      exact[0] = total = 1;
-      std::fill(exact.begin() + 1, exact.begin() + (to - from), 0.0);
-    }
-    int left = kOne;
-    std::int16_t* const whole = weights.data() + out * stride;
-    for (int i = 0; i < to - from; ++i) {
-      whole[i] = static_cast<std::int16_t>(std::lround(exact[static_cast<std::size_t>(i)] / total * kOne));
-      left -= whole[i];
-    }
-    *std::max_element(whole, whole + (to - from)) +=
-        static_cast<std::int16_t>(left);  // corrects the rounding, so that the sum is 1 again
-    first[out] = from;
-    count[out] = to - from;
-  }
-}
-
-void Resizer::resize(const RgbImage& src, const Box& box, int height, int width,
-                     std::span<std::uint8_t> dst) {
-  base::expects(dst.size() == 3 * static_cast<std::size_t>(height) * static_cast<std::size_t>(width),
-                "dst holds [height][width][3]");
-  base::expects(box.height > 0 && box.width > 0 && src.height > 0 && src.width > 0, "the part is not empty");
-  rows_.set(box.top, box.height, src.height, height);
-  columns_.set(box.left, box.width, src.width, width);
-
-  const int left = columns_.first.front();
-  const int right = columns_.first.back() + columns_.count.back();
-  const auto row_bytes = 3 * static_cast<std::size_t>(right - left);
-  const auto src_stride = 3 * static_cast<std::size_t>(src.width);
-  sums_.resize(row_bytes);
-  row_.resize(row_bytes);
-  std::uint8_t* out = dst.data();
-  for (std::size_t y = 0; y < static_cast<std::size_t>(height); ++y) {
-    std::fill(sums_.begin(), sums_.end(), 0);
-    const std::int16_t* row_weights = rows_.weights.data() + y * static_cast<std::size_t>(rows_.most);
-    for (int i = 0; i < rows_.count[y]; ++i)
-      add_row(src.pixels.data() + static_cast<std::size_t>(rows_.first[y] + i) * src_stride +
-                  3 * static_cast<std::size_t>(left),
-              row_weights[i], row_bytes, sums_.data());
-    for (std::size_t i = 0; i < row_bytes; ++i) row_[i] = to_byte(sums_[i]);
-
-    for (std::size_t x = 0; x < static_cast<std::size_t>(width); ++x) {
-      const std::uint8_t* in = row_.data() + 3 * static_cast<std::size_t>(columns_.first[x] - left);
-      const std::int16_t* weights = columns_.weights.data() + x * static_cast<std::size_t>(columns_.most);
-      std::int32_t red = 0, green = 0, blue = 0;
-      for (int i = 0; i < columns_.count[x]; ++i, in += 3) {
-        red += in[0] * weights[i];
-        green += in[1] * weights[i];
-        blue += in[2] * weights[i];
-      }
-      *out++ = to_byte(red);
-      *out++ = to_byte(green);
-      *out++ = to_byte(blue);
-    }
-  }
-}
 
 struct ImageDataset::Scratch {
   std::vector<std::uint8_t> encoded;
@@ -206,20 +116,23 @@ void ImageDataset::show(std::int64_t index, std::span<std::uint8_t> pixels) cons
   const auto choose = [this](int height, int width) {
     return evaluated_box(format_, eval_resize_, height, width);
   };
-  show_part(index, choose, eval_resize_ > 0, pixels);
+  show_part(index, choose, true, pixels);
 }
 
-void ImageDataset::show_part(std::int64_t index, const ChooseBox& choose, bool is_whole,
+void ImageDataset::show_part(std::int64_t index, const ChooseBox& choose, bool is_evaluated,
                              std::span<std::uint8_t> pixels) const {
   base::expects(static_cast<std::int64_t>(pixels.size()) == format_.bytes(), "pixels hold one image");
   const auto scratch = scratch_.acquire();
   const auto bytes = encoded(index, scratch->encoded);
   const ImageHeader header = scratch->decoder.read_header(bytes);
   const Box box = choose(header.height, header.width);
-  const double scale = is_whole ? 1 : std::max(format_.height / box.height, format_.width / box.width);
+  const double scale = is_evaluated ? 1 : std::max(format_.height / box.height, format_.width / box.width);
   scratch->decoder.decode(bytes, header, scale, scratch->decoded);
-  scratch->resizer.resize(scratch->decoded, reduced(box, header, scratch->decoded), format_.height,
-                          format_.width, pixels);
+  const auto part = reduced(box, header, scratch->decoded);
+  if (is_evaluated)
+    scratch->resizer.resize_as_pil(scratch->decoded, part, format_.height, format_.width, pixels);
+  else
+    scratch->resizer.resize(scratch->decoded, part, format_.height, format_.width, pixels);
 }
 
 void ImageDataset::fail_broken(std::int64_t index, const BrokenImage& broken) const {

@@ -23,39 +23,13 @@ namespace paceline::data {
 [[nodiscard]] Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store,
                                  const ImageListing& listing);
 
-/// Scales `box` of `src` (in its pixels, may be fractional) to [height][width][3]. Each output pixel is the
-/// average under a triangle two output pixels wide, or two input pixels when it enlarges: bilinear with
-/// antialiasing, as PIL's resize(box=...) and torchvision do.
-///
-/// Weights are multiples of 2^-14 that add up to 1, and sums are integers, so a plain area keeps its value.
-/// Buffers are reused from image to image.
-///
-/// Threads  one object per thread
-class Resizer {
- public:
-  void resize(const RgbImage& src, const Box& box, int height, int width, std::span<std::uint8_t> dst);
-
- private:
-  /// For each output position along one axis: the inputs that it averages, and their weights.
-  struct Taps {
-    std::vector<int> first;             ///< [outputs]
-    std::vector<int> count;             ///< [outputs]
-    std::vector<std::int16_t> weights;  ///< [outputs][most]
-    int most = 0;
-    void set(double begin, double length, int inputs, int outputs);
-  };
-
-  Taps rows_, columns_;
-  std::vector<std::int32_t> sums_;
-  std::vector<std::uint8_t> row_;
-};
-
 /// One part (training, validation, test) of the images of a store.
 ///
-/// read() returns what evaluated_box() takes of the stored image, scaled.
+/// read() returns what evaluated_box() takes of the stored image, scaled: the very pixels that PIL gives, so
+/// figures are those of other programs. read_part() may be a level off, and decodes a JPEG much larger than
+/// the format at 1/2, 1/4 or 1/8, for speed.
 ///
-/// Cost     decoding on every read; a JPEG much larger than the format is decoded at 1/2, 1/4 or 1/8, but not
-///          where read() resizes as Source::eval_resize says: figures are then those of other programs
+/// Cost     decoding on every read
 /// Errors   read, read_part: Error(data) naming the image and its fault
 class ImageDataset final : public Dataset {
  public:
@@ -102,7 +76,7 @@ class ImageDataset final : public Dataset {
   struct Scratch;
 
   [[nodiscard]] std::size_t at(std::int64_t index) const;
-  void show_part(std::int64_t index, const ChooseBox& choose, bool is_whole,
+  void show_part(std::int64_t index, const ChooseBox& choose, bool is_evaluated,
                  std::span<std::uint8_t> pixels) const;
   [[noreturn]] void fail_broken(std::int64_t index, const BrokenImage& broken) const;
 

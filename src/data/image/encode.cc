@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/image/dataset.h"
+#include "data/image/resize.h"
 
 namespace paceline::data {
 namespace {

@@ -2,18 +2,10 @@
 
 #include <algorithm>
 
+#include "base/vector_clones.h"
+
 namespace paceline::engine::reference {
 namespace {
-
-// Compiled once for each vector width and chosen at load time: three times as fast as the baseline on
-// AVX-512, and the same bits, since ISO C++ mode neither reorders sums nor contracts a product and a sum into
-// one rounding. (Sanitizers crash in the ifunc resolvers that this generates.)
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
-    !defined(__SANITIZE_ADDRESS__)
-#define PACELINE_EVERY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define PACELINE_EVERY_WIDTH
-#endif
 
 // The inner loop runs along rows of b and c, which the compiler vectorises without reordering any sum. Four
 // steps of `inner` share one pass over the row of c, and a block of b's columns stays in the first-level
@@ -50,12 +42,12 @@ template <typename T>
   }
 }
 
-PACELINE_EVERY_WIDTH void add_product_f32(std::int64_t rows, std::int64_t inner, std::int64_t columns,
-                                          const float* a, const float* b, float* c) {
+PACELINE_VECTOR_CLONES void add_product_f32(std::int64_t rows, std::int64_t inner, std::int64_t columns,
+                                            const float* a, const float* b, float* c) {
   add_product_of(rows, inner, columns, a, b, c);
 }
-PACELINE_EVERY_WIDTH void add_product_f64(std::int64_t rows, std::int64_t inner, std::int64_t columns,
-                                          const double* a, const double* b, double* c) {
+PACELINE_VECTOR_CLONES void add_product_f64(std::int64_t rows, std::int64_t inner, std::int64_t columns,
+                                            const double* a, const double* b, double* c) {
   add_product_of(rows, inner, columns, a, b, c);
 }
 

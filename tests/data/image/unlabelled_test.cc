@@ -1,4 +1,5 @@
 #include "data/image/unlabelled.h"
+#include "data/image/resize.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,7 +52,7 @@ TEST_F(Unlabelled, SeesWhatEvaluationSees) {
     const UnlabelledImages set(files, format, resize);
     ASSERT_EQ(set.size(), 2);
     std::vector<std::uint8_t> expected(static_cast<std::size_t>(format.bytes()));
-    Resizer().resize(image, evaluated_box(format, resize, 50, 90), 16, 16, expected);
+    Resizer().resize_as_pil(image, evaluated_box(format, resize, 50, 90), 16, 16, expected);
     for (int i = 0; i < 2; ++i) EXPECT_EQ(read(set, i), expected) << resize;
     const UnlabelledImages grey(files, {.height = 16, .width = 16, .channels = 1}, resize);
     const auto values = read(grey, 1);

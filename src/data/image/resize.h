@@ -1,0 +1,50 @@
+#pragma once
+
+/// Scales a part of an image.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/image/decode.h"
+
+namespace paceline::data {
+
+/// Scales `box` of `src` (in its pixels, may be fractional) to [height][width][3]. Each output pixel is the
+/// average under a triangle two output pixels wide, or two input pixels when it enlarges: bilinear with
+/// antialiasing, as PIL's resize(box=...) and torchvision do. Sums are of integers.
+///
+/// Buffers are reused from image to image.
+///
+/// Threads  one object per thread
+class Resizer {
+ public:
+  /// At most one level from what PIL gives, in two thirds of the time. A plain area keeps its value.
+  void resize(const RgbImage& src, const Box& box, int height, int width, std::span<std::uint8_t> dst);
+  /// The very pixels that PIL gives: its weights (multiples of 2^-22), along rows first.
+  void resize_as_pil(const RgbImage& src, const Box& box, int height, int width, std::span<std::uint8_t> dst);
+
+ private:
+  /// For each output position along one axis: the inputs that it averages, and their weights.
+  struct Taps {
+    std::vector<int> first;             ///< [outputs]
+    std::vector<int> count;             ///< [outputs]
+    std::vector<std::int32_t> weights;  ///< [outputs][most]
+    int most = 0;
+    /// Weights are multiples of 2^-bits, each rounded by itself.
+    void set(double begin, double length, int inputs, int outputs, int bits);
+    /// Changes the largest weight of each output so that all of it add up to 1.
+    void make_sums_one(int bits);
+    [[nodiscard]] const std::int32_t* weights_of(std::size_t output) const {
+      return weights.data() + output * static_cast<std::size_t>(most);
+    }
+  };
+
+  Taps rows_, columns_;
+  std::vector<std::int32_t> sums_;
+  std::vector<std::uint8_t> row_, narrowed_;
+  std::vector<double> exact_;
+};
+
+}  // namespace paceline::data
