@@ -92,7 +92,7 @@ def main():
             sys.exit(f"record.py: no model {name}; there are {', '.join(MODELS)}")
         make, shape = MODELS[name]
         layers, _, _ = paceline_model.record(make(), shape)
-        text = paceline_model.toml(layers, name)
+        text = paceline_model.toml(layers, name, shape)
         path = HERE / f"{name}.toml"
         if not arguments.check:
             path.write_text(text)

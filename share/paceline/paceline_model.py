@@ -486,8 +486,8 @@ def used_by(layers, last):
 DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "ceil": False, "count_padding": True, "begin": 0, **{side: 0 for side in SIDES}, "epsilon": 1e-5, "momentum": 0.1}
 
 
-def toml(layers, title):
-    lines, above = [f"name = {json.dumps(title)}"], "input"
+def toml(layers, title, shape):
+    lines, above = [f"name = {json.dumps(title)}", f"image = {json.dumps(shape)}"], "input"
     for layer in layers:
         lines += ["", "[[layer]]", f'op = "{layer["op"]}"', f'name = {json.dumps(layer["name"])}']
         if layer["inputs"] != [above]:
@@ -590,7 +590,7 @@ def main():
         layers, weights, difference = record(model, shape, options.unused == "ok")
         out = options.out or name.split(".")[-1]
         with open(out + ".toml", "w") as file:
-            file.write(toml(layers, os.path.basename(out)))
+            file.write(toml(layers, os.path.basename(out), shape))
         with open(out + ".safetensors", "wb") as file:
             file.write(safetensors(weights))
     except Exception as error:  # also what the model's own code throws

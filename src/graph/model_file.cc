@@ -4,6 +4,7 @@
 
 #include <toml++/toml.h>
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
@@ -336,12 +337,37 @@ toml::table parse_toml(std::string_view text, const std::string& source) {
   }
 }
 
+constexpr std::int64_t kMostImageSide = 65'536;
+
+std::optional<Shape> image_of(const toml::table& file, const std::string& source) {
+  const toml::node* given = file.get("image");
+  if (given == nullptr) return std::nullopt;
+  const toml::array* sides = given->as_array();
+  std::array<std::int64_t, 3> shape{};
+  bool is_shape = sides != nullptr && sides->size() == shape.size();
+  for (std::size_t i = 0; is_shape && i < shape.size(); ++i) {
+    shape[i] = sides->get(i)->value_exact<std::int64_t>().value_or(0);
+    is_shape = shape[i] >= 1 && shape[i] <= kMostImageSide;
+  }
+  if (!is_shape)
+    fail_at(
+        source, *given,
+        fmt::format("'image' must be [channels, height, width], such as [3, 224, 224], but is {}; correct it",
+                    written(*given)));
+  return Shape{static_cast<int>(shape[0]), static_cast<int>(shape[1]), static_cast<int>(shape[2])};
+}
+
 }  // namespace
+
+std::optional<Shape> recorded_input(std::string_view text, const std::string& source) {
+  return image_of(parse_toml(text, source), source);
+}
 
 Graph parse_model(std::string_view text, const std::string& source, Shape input, int classes,
                   double label_smoothing) {
   const toml::table file = parse_toml(text, source);
-  check_keys(file, {"name", "layer"}, "a model file", source);
+  check_keys(file, {"name", "image", "layer"}, "a model file", source);
+  static_cast<void>(image_of(file, source));  // refused where it is none
   if (const toml::node* name = file.get("name"); name != nullptr && !name->is_string())
     fail_at(source, *name,
             fmt::format("'name' must be a text in quotes, but is {}; correct it", written(*name)));

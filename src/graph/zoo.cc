@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "graph/ops.h"
 
@@ -226,12 +227,18 @@ std::vector<std::string> model_names() {
   return names;
 }
 
+std::optional<Shape> recorded_input_of(const std::string& name_or_file) {
+  if (name_or_file.ends_with(".toml")) return recorded_input(base::read_file(name_or_file), name_or_file);
+  for (const ModelText& file : zoo_files())
+    if (name_or_file == file.name) return recorded_input(file.text, name_or_file);
+  return std::nullopt;
+}
+
 Shape usual_input(const std::string& name_or_file) {
+  if (const auto recorded = recorded_input_of(name_or_file)) return *recorded;
   const std::string name = std::filesystem::path(name_or_file).filename().string();
   if (name.starts_with("mnist")) return {1, 28, 28};
-  const bool is_small = name.find("cifar") != std::string::npos || name.starts_with("small-") ||
-                        name.starts_with("wide-resnet-");
-  return is_small ? Shape{3, 32, 32} : Shape{3, 224, 224};
+  return name.find("cifar") != std::string::npos ? Shape{3, 32, 32} : Shape{3, 224, 224};
 }
 
 Graph make_model(const std::string& name, Shape input, int classes, double label_smoothing) {

@@ -3,6 +3,7 @@
 /// Makes models by name or from TOML files of layers.
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -112,6 +113,11 @@ class Builder {
 [[nodiscard]] Graph parse_model(std::string_view toml, const std::string& source, Shape input, int classes,
                                 double label_smoothing);
 
+/// The images with which a model file says that it was recorded or published.
+///
+/// Errors   as parse_model
+[[nodiscard]] std::optional<Shape> recorded_input(std::string_view toml, const std::string& source);
+
 /// A model file inside the program: those of recipes/models/.
 struct ModelText {
   std::string_view name;
@@ -126,8 +132,10 @@ struct ModelText {
 /// Those, then the names of zoo_files().
 [[nodiscard]] std::vector<std::string> model_names();
 
-/// The input that the model's publication takes: 1x28x28 if its name, or its file's, begins with "mnist",
-/// 3x32x32 for networks of small images (cifar, small-*, wide-resnet-*), else 3x224x224.
+/// recorded_input() of a file or a name of the zoo; nothing for models_in_code() and files that do not say.
+[[nodiscard]] std::optional<Shape> recorded_input_of(const std::string& name_or_file);
+
+/// That, or by the name: 1x28x28 if it begins with "mnist", 3x32x32 with "cifar" in it, else 3x224x224.
 [[nodiscard]] Shape usual_input(const std::string& name_or_file);
 
 /// The model for images of shape `input` in `classes` classes. A name ending in ".toml" is a model file

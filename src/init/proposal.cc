@@ -8,23 +8,10 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "graph/plan.h"
-#include "graph/zoo.h"
 #include "train/given/names.h"
 
 namespace paceline::init {
 namespace {
-
-// Thresholds at which a choice changes. Reasons in the recipe name them.
-constexpr std::int64_t kFewImages = 5'000;  ///< a network with 11 million parameters memorises fewer images
-constexpr int kDigitSide = 40;              ///< grey images up to this size are probably characters
-constexpr int kLeastPhotoSide = 64;
-constexpr std::array kSides{224, 192, 160, 128, 96, 64, 48, 32, 24, 16};
-constexpr double kWishedSeconds = 1800;   ///< wanted time of the whole training, estimated by kCountedFlops
-constexpr std::int64_t kUpdates = 3'000;  ///< updates that a training should have
-constexpr std::int64_t kUpdatesAnEpoch = 40;
-constexpr int kFewestEpochs = 20, kMostEpochs = 60;
-constexpr double kTuningPart = 0.2;  ///< of the rate, and of the updates, of a training from random weights
 
 /// Why a mirrored image may be of another class; "" if it is not.
 std::string against_mirroring(const DataFacts& facts) {
@@ -46,116 +33,6 @@ std::string against_mirroring(const DataFacts& facts) {
             "other",
             name);
   return "";
-}
-
-/// The choices on which the others depend.
-struct Outline {
-  std::string model;
-  int side = 0;
-  bool is_characters = false;
-  double flops = 0;  ///< for training on one image
-};
-
-double flops_of(const DataFacts& facts, const std::string& model, int side) {
-  const graph::Shape input{.channels = facts.has_sizes ? 3 : facts.format.channels,
-                           .height = facts.has_sizes ? side : facts.format.height,
-                           .width = facts.has_sizes ? side : facts.format.width};
-  return static_cast<double>(graph::training_flops(graph::make_model(model, input, facts.classes(), 0)));
-}
-
-std::string model_for(const DataFacts& facts, int side, const GivenModel& given) {
-  if (!given.model.empty()) return given.model;
-  if (facts.train < kFewImages) return "resnet8-cifar";
-  return side >= kLeastPhotoSide ? "resnet18" : "resnet18-cifar";
-}
-
-std::int64_t batch_for(const DataFacts& facts, std::int64_t most) {
-  std::int64_t batch = 8;
-  while (batch < most && facts.train / (2 * batch) >= kUpdatesAnEpoch) batch *= 2;
-  while (batch > 1 && batch > std::min(facts.train, most)) batch /= 2;
-  return batch;
-}
-
-int epochs_for(const DataFacts& facts, std::int64_t batch, const GivenModel& given) {
-  const auto updates = std::max<std::int64_t>(1, facts.train / batch);
-  const auto epochs =
-      std::clamp<std::int64_t>((kUpdates + updates / 2) / updates, kFewestEpochs, kMostEpochs);
-  return static_cast<int>(given.weights.empty() ? epochs
-                                                : std::llround(kTuningPart * static_cast<double>(epochs)));
-}
-
-double seconds_of(const DataFacts& facts, const MachineFacts& machine, double flops, int epochs) {
-  return flops * static_cast<double>(facts.train) * epochs / (kCountedFlops * machine.cores);
-}
-
-/// The smallest side for a given network that is not for small images, even if they must be enlarged; else 0.
-int least_side(const GivenModel& given) {
-  constexpr int kLeastOfLargeNetworks = 128;  // they divide the side by 32
-  return !given.model.empty() && graph::usual_input(given.model).height > kLeastOfLargeNetworks
-             ? kLeastOfLargeNetworks
-             : 0;
-}
-
-/// Chooses the image size: the largest for which images need not be enlarged and the training ends within
-/// kWishedSeconds, but at least large enough to recognise something.
-Outline shape_for(const DataFacts& facts, const MachineFacts& machine, const GivenModel& given, int epochs) {
-  const int natural = facts.median_side();
-  Outline shape{.is_characters = facts.is_mostly_grey() && natural <= kDigitSide && given.model.empty()};
-  if (shape.is_characters) {
-    shape.side = std::clamp(natural, 16, kDigitSide);
-    shape.model = "mnist-cnn";
-    shape.flops = flops_of(facts, shape.model, shape.side);
-    return shape;
-  }
-  if (!facts.has_sizes) {
-    shape.side = natural;
-    shape.model = model_for(facts, natural, given);
-    shape.flops = flops_of(facts, shape.model, natural);
-    if (given.model.empty() && seconds_of(facts, machine, shape.flops, epochs) > kWishedSeconds &&
-        natural < kLeastPhotoSide) {
-      shape.model = "resnet8-cifar";
-      shape.flops = flops_of(facts, shape.model, natural);
-    }
-    return shape;
-  }
-  const int least = least_side(given);
-  for (const int side : kSides) {
-    if (side > std::max({natural, kSides.back(), least})) continue;
-    shape.side = side;
-    shape.model = model_for(facts, side, given);
-    shape.flops = flops_of(facts, shape.model, side);
-    if (side <= std::max(least, kLeastPhotoSide) ||
-        seconds_of(facts, machine, shape.flops, epochs) <= kWishedSeconds)
-      break;
-  }
-  if (given.model.empty() && shape.model == "resnet18-cifar" &&
-      seconds_of(facts, machine, shape.flops, epochs) > kWishedSeconds) {
-    shape.model = "resnet8-cifar";
-    shape.flops = flops_of(facts, shape.model, shape.side);
-  }
-  return shape;
-}
-
-std::string reason_of_size(const DataFacts& facts, const Outline& shape) {
-  const int natural = facts.median_side();
-  std::string text =
-      fmt::format("The shorter side of the images is {}. ",
-                  facts.short_sides.front() == facts.short_sides.back()
-                      ? fmt::format("{} pixels", natural)
-                      : fmt::format("{} to {} pixels, in the median {}", facts.short_sides.front(),
-                                    facts.short_sides.back(), natural));
-  if (shape.is_characters) return text + "They are taken as they are.";
-  if (shape.side > natural)
-    return text + fmt::format("size={}: the smallest that the models take well.", shape.side);
-  text += fmt::format("size={}: no image has to be enlarged", shape.side);
-  const auto larger = std::ranges::find_if(kSides, [&](int side) { return side <= natural; });
-  return text +
-         (larger != kSides.end() && *larger > shape.side
-              ? fmt::format(
-                    ", and the training stays short; size={} shows more and costs {:.1f} times as much "
-                    "time.",
-                    *larger, std::pow(1.0 * *larger / shape.side, 2))
-              : ".");
 }
 
 /// What the choices are made from. `whole` has the images that validation will take from `facts`.
@@ -202,7 +79,8 @@ double held_back_of(const DataFacts& facts) {
   return facts.validation > 0 || facts.train < kLeast || held < 1 ? 0 : part;
 }
 
-std::vector<SpecRow> rows_of_data(const DataFacts& facts, const Outline& shape, const std::string& mirror) {
+std::vector<SpecRow> rows_of_data(const DataFacts& facts, const Outline& shape, const GivenModel& given,
+                                  const std::string& mirror) {
   const bool has_sizes = facts.has_sizes, is_plain = has_sizes && facts.is_mostly_plain();
   return {
       {facts.test_from == TestFrom::cut, "",
@@ -211,7 +89,7 @@ std::vector<SpecRow> rows_of_data(const DataFacts& facts, const Outline& shape, 
        "There is no test folder: the validation folder is the test set."},
       {facts.spec.ends_with(",classes=top"), "",
        "classes=top: folders lie inside a class's folder, and their images are that class's."},
-      {has_sizes, fmt::format(",size={}", shape.side), has_sizes ? reason_of_size(facts, shape) : ""},
+      {has_sizes, fmt::format(",size={}", shape.side), has_sizes ? reason_of_size(facts, shape, given) : ""},
       {has_sizes && shape.is_characters, ",crop-area=0.8",
        "crop-area=0.8: characters fill their image, and a small part of one can be another."},
       {is_plain && !shape.is_characters, ",crop-area=0.4",
@@ -224,10 +102,11 @@ std::vector<SpecRow> rows_of_data(const DataFacts& facts, const Outline& shape, 
       {!has_sizes, "", "Images of one size, with the augmentation that is usual for them."}};
 }
 
-Row row_of_data(const DataFacts& facts, const Outline& shape, const std::string& mirror, std::string& spec) {
+Row row_of_data(const DataFacts& facts, const Outline& shape, const GivenModel& given,
+                const std::string& mirror, std::string& spec) {
   std::string reason;
   spec = facts.spec;
-  for (const auto& [when, piece, sentence] : rows_of_data(facts, shape, mirror)) {
+  for (const auto& [when, piece, sentence] : rows_of_data(facts, shape, given, mirror)) {
     if (!when) continue;
     spec += piece;
     reason += (reason.empty() ? "" : " ") + sentence;
@@ -410,7 +289,7 @@ Proposal propose(const DataFacts& whole, const MachineFacts& machine, const Give
   Proposal proposal{.warnings = warnings_of(whole),
                     .is_long = seconds_of(facts, machine, shape.flops, epochs) > 3600};
   auto& options = proposal.options;
-  take({row_of_data(facts, shape, mirror, options.data)}, proposal.choices);
+  take({row_of_data(facts, shape, given, mirror, options.data)}, proposal.choices);
   const Inputs in{whole, facts, machine, given, shape, held_back, batch, epochs};
   for (const auto& rows : {rows_of_images(in, mirror), rows_of_model(in), rows_of_rule(in)})
     take(rows, proposal.choices);

@@ -7,24 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
-#include "init/data_facts.h"
+#include "init/outline.h"
 #include "train/given/options.h"
 
 namespace paceline::init {
-
-/// Properties of the machine on which choices depend.
-struct MachineFacts {
-  int cores = 1;
-  engine::AutoPrecision precision = {};  ///< of --precision auto
-  std::int64_t most_batch = 128;         ///< that fits into memory; a power of two
-};
-
-/// What the user has already chosen; empty: nothing.
-struct GivenModel {
-  std::string model;    ///< a name of the zoo, or a file
-  std::string weights;  ///< a file for it, from which training begins
-};
 
 /// A line of the recipe.
 struct Choice {
@@ -39,11 +25,6 @@ struct Proposal {
   train::Options options;             ///< model, data, validation part, batch, epochs: for the memory plan
   bool is_long = false;               ///< more than an hour, by the estimate in the reason for the epochs
 };
-
-/// Floating-point operations per second and core for estimates where nothing was measured: what a core of a
-/// notebook of 2015 reaches on convolutions. It chooses between image sizes and models, and never replaces a
-/// measured time.
-inline constexpr double kCountedFlops = 2e10;
 
 [[nodiscard]] Proposal propose(const DataFacts& facts, const MachineFacts& machine,
                                const GivenModel& given = {});

@@ -57,11 +57,24 @@ TEST(Zoo, EveryModelTakesAnyImageThatMakesSense) {
 
 TEST(Zoo, KnowsTheUsualImageOfEachModel) {
   const auto usual = [](const char* model) { return text(usual_input(model)); };
-  for (const char* model : {"mnist-cnn", "models/mnist-of-mine.toml"}) EXPECT_EQ(usual(model), "[1,28,28]");
-  for (const char* model : {"resnet18-cifar", "small-cnn", "wide-resnet-28-10", "DIR/small-one.toml"})
+  EXPECT_EQ(usual("mnist-cnn"), "[1,28,28]");
+  for (const char* model : {"resnet18-cifar", "small-cnn", "wide-resnet-28-10"})
     EXPECT_EQ(usual(model), "[3,32,32]") << model;
-  for (const char* model : {"resnet18", "mobilenet_v2", "wide_resnet50_2", "cifar/mine.toml"})
+  for (const char* model : {"resnet18", "mobilenet_v2", "wide_resnet50_2"})
     EXPECT_EQ(usual(model), "[3,224,224]") << model;
+}
+
+TEST(Zoo, AFileSaysWithWhichImagesItWasRecorded) {
+  const auto input = [](const std::string& text) { return recorded_input(text, "mine.toml"); };
+  EXPECT_EQ(input("name = 'mine'"), std::nullopt);
+  EXPECT_EQ(input("image = [3, 64, 48]"), (Shape{3, 64, 48}));
+  for (const char* wrong : {"[3, 64]", "'3x64x64'", "[0, 64, 64]", "[3, 64, 64.5]", "[3, 64, 65537]", "64"})
+    try {
+      input(std::string("image = ") + wrong);
+      ADD_FAILURE() << wrong;
+    } catch (const base::Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("mine.toml:1: 'image' must be [channels, height, width], such as"));
+    }
 }
 
 TEST(Zoo, FilesHaveTheParametersOfTheirModels) {

@@ -3,10 +3,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
+#include "data/files.h"
 #include "init/proposal.h"
 
 namespace paceline::init {
 namespace {
+
+constexpr const char* kLayers = R"([[layer]]
+op = "conv2d"
+channels = 4
+kernel = 3
+[[layer]]
+op = "global_average_pool"
+[[layer]]
+op = "dense"
+features = "classes"
+)";
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -70,6 +83,15 @@ TEST(Proposal, GoesOnFromGivenWeights) {
   EXPECT_EQ(tuned.options.epochs, random.options.epochs / 5);
   EXPECT_DOUBLE_EQ(std::stod(value_of(tuned, "lr")), std::stod(value_of(random, "lr")) / 5);
   EXPECT_THAT(recipe_text(facts, tuned, "p.toml"), HasSubstr("the training goes on from them"));
+  // Weights are for images of the size with which their model was recorded.
+  const data::TemporaryDirectory folder;
+  const auto file = (folder.path() / "mine.toml").string();
+  for (const int side : {64, 32}) {
+    base::write_file(file, fmt::format("image = [3, {0}, {0}]\n{1}", side, kLayers));
+    const auto mine = propose(facts, {.cores = 2}, {.model = file, .weights = "m.safetensors"});
+    EXPECT_THAT(mine.options.data, HasSubstr(fmt::format(",size={},", side)));
+    EXPECT_THAT(recipe_text(facts, mine, "p.toml"), HasSubstr("its weights were made"));
+  }
   // A network that divides the side by 32 gets no small images.
   EXPECT_THAT(propose(photographs(1'000, 10, 50), {.cores = 2}, given).options.data, HasSubstr(",size=128,"));
 }

@@ -92,7 +92,7 @@ def main():
             begin, size = time.monotonic(), FAMILIES[name][0]
             layers, _, _ = paceline_model.record(make(name), [3, size, size])
             model = Path(folder, f"{name}.toml")
-            model.write_text(paceline_model.toml(layers, name))
+            model.write_text(paceline_model.toml(layers, name, [3, size, size]))
             for lr, dtype, device, what in (("1e-5", torch.float64, "reference-double", "plain"), (FP32_RATE.get(name, "1e-7"), torch.float32, arguments.device, "fp32")):
                 limit = FP64_LIMIT.get(name, parity.LIMIT[what]) if what == "plain" else parity.LIMIT[what]
                 agreed &= compare(arguments, model, size, lr, dtype, device, limit)

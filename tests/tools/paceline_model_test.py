@@ -150,7 +150,7 @@ class Records(unittest.TestCase):
     def test_the_recorded_file_is_that_of_the_recipes(self):
         for model, name in [(models.SmallMobile(), "small-mobile"), (models.SmallInception(), "small-inception")]:
             layers = paceline_model.record(model, (3, 16, 16))[0]
-            self.assertEqual(paceline_model.toml(layers, name), (ROOT / f"recipes/models/{name}.toml").read_text())
+            self.assertEqual(paceline_model.toml(layers, name, [3, 32, 32]), (ROOT / f"recipes/models/{name}.toml").read_text())
 
 
 class Files(unittest.TestCase):
