@@ -33,7 +33,7 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", nargs="*", default=list(MODELS))
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--seconds", type=float, default=4, help="of a window at most; an epoch of the 4,096 images may be shorter")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     worst = 0
@@ -41,7 +41,7 @@ def main():
         folder = arguments.out / model
         if not (folder / "records").exists():
             run(arguments.program, "scale", "--model", model, "--data", MODELS[model], "--workers", "1,2", "--mode", "weak", "--threads", 1,
-                "--batches", ",".join(map(str, BATCHES)), "--window-steps", arguments.steps, "--warmup-steps", 5, "--repeats", 5,
+                "--batches", ",".join(map(str, BATCHES)), "--window-seconds", arguments.seconds, "--warmup-steps", 5, "--repeats", 5,
                 "--precision", "fp32", "--no-augment", "--out", folder)
         read = {path: json.loads(path.read_text()) for path in sorted((folder / "records").glob("*.json"))}
         given = [path for path, record in read.items() if record["workers"] == 1 or record["local_batch"] == SHARED]

@@ -26,7 +26,7 @@ Sharing sharing_of(const StepModel& model, int width, double batch, std::optiona
   const MeasuredStep* step = model.nearest(width, batch);
   if (step == nullptr) return sharing;
   const auto alone = model.alone(step->batch).at(draw);
-  const auto& shared = draw ? step->drawn(*draw) : step->mean;
+  const auto& shared = draw ? step->drawn(*draw) : step->middle;
   if (alone[Line::compute] > 0) sharing.compute = shared[Line::compute] / alone[Line::compute];
   for (const Line line : {Line::data_wait, Line::copy, Line::update, Line::other}) {
     const bool is_of_samples = line == Line::data_wait || line == Line::copy;
@@ -247,7 +247,7 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
 MissedSeconds StepPredictor::missed(const DrawnInputs& inputs, bool with_parts) const {
   MissedSeconds missed;
   if (most_ == nullptr) return missed;
-  const auto& lines = inputs.lines ? most_->drawn(*inputs.lines) : most_->mean;
+  const auto& lines = inputs.lines ? most_->drawn(*inputs.lines) : most_->middle;
   const auto step = bare(most_->workers, most_->batch, inputs, with_parts);
   missed.seconds = lines.total() - step.seconds;
   if (!with_parts) return missed;

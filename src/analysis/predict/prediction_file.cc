@@ -139,7 +139,7 @@ Json closed_form(const StepModel& model, std::span<const ForecastPoint> points) 
                              {"width", step.width},
                              {"batch", step.batch},
                              {"is_without_exchange", step.is_without_exchange},
-                             {"lines_s", json_of(step.mean)}});
+                             {"lines_s", json_of(step.middle)}});
   json["buckets"] = Json::array();
   for (const auto& bucket : model.buckets)
     json["buckets"].push_back({{"bytes", bucket.bytes},
@@ -170,7 +170,7 @@ std::vector<TimedStep> timed_steps(const StepModel& model, const StepRequest& re
     const double batch = request.local_batch(workers);
     const double factor =
         model.alone(batch).at(std::nullopt).total() / model.alone(step->batch).at(std::nullopt).total();
-    timed.push_back({static_cast<double>(workers), factor * step->mean.total()});
+    timed.push_back({static_cast<double>(workers), factor * step->middle.total()});
   }
   return timed;
 }

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "analysis/compare/setup.h"
-#include "analysis/steps/step_lines.h"
+#include "analysis/steps/waterfall.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "measure/setting.h"
@@ -61,13 +61,12 @@ ScoreKind kind_of(const Subject& subject, const Record& record) {
                                                                       : ScoreKind::another_host;
 }
 
-/// Predictions are of means too. The median where a record has no steps.
-double mean_step(const Cell& cell) {
-  std::vector<double> means;
-  for (const Record* record : cell.records)
-    if (!record->ranks.empty() && record->window.steps > 0)
-      means.push_back(SampledSteps(*record).lines().total());
-  return means.empty() ? cell.step_s.median : measure::mean(means);
+/// Of the middle repeat, as predictions are. The median step where a record has no ranks.
+double measured_step_s(const Cell& cell) {
+  const bool has_lines = std::any_of(cell.records.begin(), cell.records.end(), [](const Record* record) {
+    return !record->ranks.empty() && record->window.steps > 0;
+  });
+  return has_lines ? SampledCell(cell).middle().total() : cell.step_s.median;
 }
 
 }  // namespace
@@ -135,7 +134,7 @@ Scores score(const Prediction& prediction, std::span<const Cell> cells) {
     scores.steps.push_back({.workers = cell.workers,
                             .local_batch = batch,
                             .predicted = found->step_s,
-                            .measured = mean_step(cell),
+                            .measured = measured_step_s(cell),
                             .cell = cell.name(),
                             .kind = kind,
                             .constant_overhead = found->constant_overhead,

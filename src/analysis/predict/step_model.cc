@@ -118,7 +118,7 @@ MeasuredStep measured_step(const Cell& cell, std::size_t index) {
   MeasuredStep step{.workers = cell.workers,
                     .width = width_of(cell.record()),
                     .batch = local_batch_of(cell),
-                    .mean = sampled.mean(),
+                    .middle = sampled.middle(),
                     .draws = {},
                     .step_s = cell.step_s,
                     .name = cell.name(),
@@ -127,7 +127,7 @@ MeasuredStep measured_step(const Cell& cell, std::size_t index) {
   step.draws.reserve(kForecastDraws);
   for (std::size_t i = 0; i < kForecastDraws; ++i) {
     base::Rng rng(0, base::Purpose::bootstrap, i, index);
-    step.draws.push_back(sampled.draw(rng));
+    step.draws.push_back(sampled.draw_middle(rng));
   }
   return step;
 }
@@ -230,7 +230,7 @@ void add_own_work(const std::vector<const Cell*>& by_workers, StepModel& model) 
 }
 
 double relative_error(const MeasuredStep& step, double t0, double t1) {
-  const double seconds = step.mean.total();
+  const double seconds = step.middle.total();
   return std::abs(t0 + t1 * step.batch - seconds) / seconds;
 }
 
@@ -240,7 +240,7 @@ std::vector<BatchWeights::Term> line_through(const std::vector<const MeasuredSte
   if (steps.size() < 3) return {};
   double w = 0, x = 0, xx = 0;
   for (const auto* step : steps) {
-    const double weight = 1 / (step->mean.total() * step->mean.total());
+    const double weight = 1 / (step->middle.total() * step->middle.total());
     w += weight;
     x += weight * step->batch;
     xx += weight * step->batch * step->batch;
@@ -250,11 +250,11 @@ std::vector<BatchWeights::Term> line_through(const std::vector<const MeasuredSte
   std::vector<BatchWeights::Term> terms;
   double t0 = 0, t1 = 0;
   for (const auto* step : steps) {
-    const double weight = 1 / (step->mean.total() * step->mean.total());
+    const double weight = 1 / (step->middle.total() * step->middle.total());
     const double of_t0 = weight * (xx - x * step->batch) / determinant,
                  of_t1 = weight * (w * step->batch - x) / determinant;
-    t0 += of_t0 * step->mean.total();
-    t1 += of_t1 * step->mean.total();
+    t0 += of_t0 * step->middle.total();
+    t1 += of_t1 * step->middle.total();
     terms.push_back({step, of_t0 + of_t1 * batch});
   }
   for (const auto* step : steps)
@@ -287,7 +287,7 @@ Subject subject_of(const Record& record) {
 
 StepLines BatchWeights::at(std::optional<std::size_t> draw) const {
   StepLines lines;
-  for (const auto& [step, weight] : terms) lines += (draw ? step->drawn(*draw) : step->mean).scaled(weight);
+  for (const auto& [step, weight] : terms) lines += (draw ? step->drawn(*draw) : step->middle).scaled(weight);
   // Between lines of a few milliseconds an extrapolation can end below 0, which no part of a step can be.
   for (double& one : lines.seconds) one = std::max(0.0, one);
   return lines;
@@ -303,7 +303,7 @@ double StepModel::usual_batch() const {
   const MeasuredStep* best = nullptr;
   for (const auto& step : steps)
     if (step.workers == most() && !step.is_without_exchange &&
-        (best == nullptr || step.batch / step.mean.total() > best->batch / best->mean.total()))
+        (best == nullptr || step.batch / step.middle.total() > best->batch / best->middle.total()))
       best = &step;
   return (best != nullptr ? *best : steps.front()).batch;
 }

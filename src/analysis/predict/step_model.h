@@ -21,17 +21,20 @@ namespace paceline::analysis {
 /// Draws of everything that is uncertain: intervals come from as many.
 inline constexpr std::size_t kForecastDraws = 1000;
 
-/// The step of one number of workers at one local batch: means of its repeats, of the typical rank.
+/// The step of one number of workers at one local batch: means over the steps of its middle repeat, of the
+/// typical rank.
 struct MeasuredStep {
   int workers = 1;
   int width = 1;     ///< workers on a node
   double batch = 0;  ///< local
-  StepLines mean;
+  StepLines middle;
   std::vector<StepLines> draws;      ///< [kForecastDraws]; empty: no spread is known
   Estimate step_s;                   ///< median over the steps of all repeats
   std::string name;                  ///< of its cell
   bool is_without_exchange = false;  ///< workers computed side by side and exchanged nothing
-  [[nodiscard]] const StepLines& drawn(std::size_t draw) const { return draws.empty() ? mean : draws[draw]; }
+  [[nodiscard]] const StepLines& drawn(std::size_t draw) const {
+    return draws.empty() ? middle : draws[draw];
+  }
 };
 
 /// A bucket by its bytes, and when it is ready as a part of the backward pass.

@@ -114,6 +114,19 @@ class Sampled {
   AloneAtBatch alone_;
 };
 
+StepLines mean_lines_of(std::span<const StepLines> lines) {
+  StepLines sum;
+  for (const auto& one : lines) sum += one;
+  return sum.scaled(1 / static_cast<double>(lines.size()));
+}
+
+/// By the whole step; the mean of the two of an even number.
+StepLines middle_lines_of(std::vector<StepLines> lines) {
+  std::sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.total() < b.total(); });
+  const std::size_t half = (lines.size() - 1) / 2;
+  return mean_lines_of(std::span(lines).subspan(half, lines.size() - 2 * half));
+}
+
 /// Half the width of a bootstrap interval: the distance to the farther end of the middle 95 %. The farther
 /// end, because the largest of several parts is overestimated by resampling.
 double half_width(std::vector<double>& draws, double point, std::size_t repeats) {
@@ -175,17 +188,25 @@ SampledCell::SampledCell(const Cell& cell) {
   base::expects(!repeats_.empty(), "the cell is measured");
 }
 
-StepLines SampledCell::mean() const {
-  StepLines sum;
-  for (const auto& repeat : repeats_) sum += repeat.lines();
-  return sum.scaled(1 / static_cast<double>(size()));
+StepLines SampledCell::mean() const { return mean_lines_of(own_lines()); }
+
+StepLines SampledCell::draw(base::Rng& rng) const { return mean_lines_of(draws(rng)); }
+
+StepLines SampledCell::middle() const { return middle_lines_of(own_lines()); }
+
+StepLines SampledCell::draw_middle(base::Rng& rng) const { return middle_lines_of(draws(rng)); }
+
+std::vector<StepLines> SampledCell::own_lines() const {
+  std::vector<StepLines> lines;
+  for (const auto& repeat : repeats_) lines.push_back(repeat.lines());
+  return lines;
 }
 
-StepLines SampledCell::draw(base::Rng& rng) const {
-  StepLines sum;
+std::vector<StepLines> SampledCell::draws(base::Rng& rng) const {
+  std::vector<StepLines> drawn;
   for (std::size_t i = 0; i < size(); ++i)
-    sum += repeats_[rng.below(static_cast<std::uint32_t>(size()))].draw(rng);
-  return sum.scaled(1 / static_cast<double>(size()));
+    drawn.push_back(repeats_[rng.below(static_cast<std::uint32_t>(size()))].draw(rng));
+  return drawn;
 }
 
 EfficiencyLoss efficiency_loss(const Cell& baseline, const Cell& cell, Mode mode,

@@ -82,12 +82,19 @@ class SampledCell {
   [[nodiscard]] StepLines mean() const;
   /// The mean of as many repeats, drawn with replacement, each of drawn steps.
   [[nodiscard]] StepLines draw(base::Rng& rng) const;
+  /// The repeat whose step is the middle one, or the mean of the two: a repeat that a busy host slowed down
+  /// moves a mean of three, but not this.
+  [[nodiscard]] StepLines middle() const;
+  [[nodiscard]] StepLines draw_middle(base::Rng& rng) const;  ///< of repeats and steps drawn as by draw()
   template <typename Knows>
   [[nodiscard]] bool all(Knows knows) const {
     return std::all_of(repeats_.begin(), repeats_.end(), knows);
   }
 
  private:
+  [[nodiscard]] std::vector<StepLines> own_lines() const;
+  /// As many repeats, drawn with replacement, each of drawn steps.
+  [[nodiscard]] std::vector<StepLines> draws(base::Rng& rng) const;
   std::vector<SampledSteps> repeats_;
 };
 

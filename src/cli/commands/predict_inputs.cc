@@ -67,14 +67,14 @@ MeasuredStep measured_row(const Row& row, const RowTime& time, double batch) {
   step.width = static_cast<int>(std::ceil(step.workers / nodes));
   step.batch = batch;
   step.name = row.name();
-  const auto line = [&](Line one, table::Column column) { step.mean[one] = row.value(column).value_or(0); };
+  const auto line = [&](Line one, table::Column column) { step.middle[one] = row.value(column).value_or(0); };
   line(Line::data_wait, "data_wait_s");
   line(Line::update, "update_s");
   line(Line::other, "other_s");
   if (row.text("communication_is") == "exposed" || row.text("communication_is") == "residual")
     line(Line::transfer, "communication_s");
-  const double rest = time.seconds - step.mean.total();
-  step.mean[Line::compute] = std::max(0.0, rest);
+  const double rest = time.seconds - step.middle.total();
+  step.middle[Line::compute] = std::max(0.0, rest);
   step.step_s = {.median = time.seconds, .low = time.seconds, .high = time.seconds, .n = 1};
   const double sd = spread_of(row);
   if (sd == 0 && time.half_unit == 0) return step;
@@ -82,7 +82,7 @@ MeasuredStep measured_row(const Row& row, const RowTime& time, double batch) {
     base::Rng rng(0, base::Purpose::bootstrap, i, static_cast<std::uint64_t>(1000 + row.line));
     const double seconds =
         time.seconds + time.half_unit * (2 * rng.uniform_f64() - 1) + sd * static_cast<double>(rng.normal());
-    step.draws.push_back(step.mean.scaled(std::max(0.01, seconds / time.seconds)));
+    step.draws.push_back(step.middle.scaled(std::max(0.01, seconds / time.seconds)));
   }
   return step;
 }
