@@ -64,7 +64,7 @@ TEST(Zoo, KnowsTheUsualImageOfEachModel) {
     EXPECT_EQ(usual(model), "[3,224,224]") << model;
 }
 
-TEST(Zoo, AFileSaysWithWhichImagesItWasRecorded) {
+TEST(Zoo, AFileSaysForWhichImages) {
   const auto input = [](const std::string& text) { return recorded_input(text, "mine.toml"); };
   EXPECT_EQ(input("name = 'mine'"), std::nullopt);
   EXPECT_EQ(input("image = [3, 64, 48]"), (Shape{3, 64, 48}));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/simulated_steps.h"
+#include "analysis/steps/waterfall.h"
 #include "base/error.h"
 
 namespace paceline::analysis {
@@ -87,6 +88,27 @@ TEST(Score, IsOfMeans) {
   ASSERT_EQ(scores.steps.size(), 1U);
   EXPECT_NEAR(scores.steps.front().measured, SampledSteps(records.front()).lines().total(), 1e-9);
   EXPECT_GT(scores.steps.front().measured, 1.01 * cells.front().step_s.median);
+}
+
+TEST(Score, OneSlowRepeatMovesNeitherSide) {
+  const auto alike = measured(2);
+  auto records = alike;
+  records.back() = simulate({.workers = 2, .forward = 0.15, .backward = 0.3}, 1).front();
+  records.back().repeat = 2;
+  const auto cells = make_cells(records), steady = make_cells(alike);
+  ASSERT_EQ(cells.size(), 1U);
+  ASSERT_EQ(cells.front().records.size(), 3U);
+  const auto of = [](const auto& some) { return step_model(some).steps.front().middle.total(); };
+  EXPECT_NEAR(of(cells) / of(steady), 1, 0.02);
+  const SampledCell sampled(cells.front());
+  EXPECT_GT(sampled.mean().total() / of(steady), 1.1);
+  // Draws take the slow repeat twice in a quarter of all cases: then it is the middle one.
+  std::size_t slow = 0;
+  for (std::size_t i = 0; i < 400; ++i) {
+    base::Rng rng(1, base::Purpose::bootstrap, i, 0);
+    slow += sampled.draw_middle(rng).total() > 1.2 * of(steady) ? 1 : 0;
+  }
+  EXPECT_NEAR(static_cast<double>(slow) / 400, 7.0 / 27, 0.06);
 }
 
 TEST(Score, CountsMissesBesideIntervalsWithoutWidth) {
