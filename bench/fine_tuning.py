@@ -3,8 +3,8 @@
 
 The varieties of Fruits-360 (folders Training/ and Test/) are dealt in turn to two halves. resnet8-cifar is trained on the first; then on
 the second from random weights, from those weights, and from those weights with --freeze. Each way is tried with longer and longer
-trainings (one-cycle, its whole length), until the test accuracy at its end reaches the target. The figure is the number of
-updates of the shortest training that does, by way and seed.
+trainings (one-cycle, its whole length). The figure is the number of updates of the shortest training with which the mean accuracy of
+all seeds reaches the target; beside it that of each seed, which chance moves far more: a test set of 432 images is 97 % or not by two.
 
 usage: fine_tuning.py PROGRAM FRUITS [--target 0.97] [--seeds 3] [--out record.json]
 Needs nothing but Python. About half an hour on two cores.
@@ -58,25 +58,31 @@ def main():
               "target": options.target, "lengths": LENGTHS, "rule": RULE, "ways": WAYS, "runs": []}
     with tempfile.TemporaryDirectory() as directory:
         first, second = halves(options.fruits, Path(directory))
+        weights = {}
         for seed in range(1, options.seeds + 1):
             out = Path(directory, f"first-{seed}")
             accuracy = train(options.program, first, out, seed, FIRST, WAYS["scratch"])
             print(f"seed {seed}: {accuracy:.4f} on the first half", flush=True)
-            weights = ["--weights", str(out / "latest.safetensors")]
-            for way, more in WAYS.items():
-                for updates in LENGTHS:
-                    accuracy = train(options.program, second, Path(directory, f"{way}-{seed}-{updates}"), seed, updates,
-                                     more + ([] if way == "scratch" else weights))
-                    record["runs"].append({"seed": seed, "way": way, "updates": updates, "accuracy": accuracy})
-                    print(f"  {way:<10} {updates:>5} updates: {accuracy:.4f}", flush=True)
-                    if accuracy >= options.target:
-                        break
-    needed = {way: [min((run["updates"] for run in record["runs"] if run["way"] == way and run["seed"] == seed and run["accuracy"] >= options.target),
-                        default=None) for seed in range(1, options.seeds + 1)] for way in WAYS}
-    record["updates"] = needed
-    for way, updates in needed.items():
-        ratios = [u / s for u, s in zip(updates, needed["scratch"]) if u and s]
-        print(f"{way:<10} {updates}" + (f": {statistics.median(ratios):.2f} of those from random weights" if ratios else ""))
+            weights[seed] = ["--weights", str(out / "latest.safetensors")]
+        for way, more in WAYS.items():
+            reached = set()
+            for updates in LENGTHS:
+                seen = {seed: train(options.program, second, Path(directory, f"{way}-{seed}-{updates}"), seed, updates,
+                                    more + ([] if way == "scratch" else weights[seed])) for seed in weights}
+                record["runs"].append({"way": way, "updates": updates, "accuracy": list(seen.values())})
+                print(f"  {way:<10} {updates:>5} updates: {statistics.mean(seen.values()):.4f}  " + " ".join(f"{one:.4f}" for one in seen.values()), flush=True)
+                reached |= {seed for seed, accuracy in seen.items() if accuracy >= options.target}
+                if statistics.mean(seen.values()) >= options.target and reached == set(weights):
+                    break
+
+    def needed(way, accuracy):
+        return min((run["updates"] for run in record["runs"] if run["way"] == way and accuracy(run) >= options.target), default=None)
+    for way in WAYS:
+        mean = needed(way, lambda run: statistics.mean(run["accuracy"]))
+        seeds = [needed(way, lambda run, at=at: run["accuracy"][at]) for at in range(options.seeds)]
+        record.setdefault("updates", {})[way] = {"mean": mean, "seeds": seeds}
+        random = record["updates"]["scratch"]["mean"]
+        print(f"{way:<10} {mean} ({seeds})" + (f": {mean / random:.2f} of those from random weights" if mean and random else ""))
     write(options.out, record)
 
 
