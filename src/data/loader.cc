@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "data/class_balance.h"
 
 namespace paceline::data {
 namespace {
@@ -156,15 +157,19 @@ std::int64_t EvaluationBatches::planned_bytes(const ImageFormat& format, const E
 }
 
 Sampler::Sampler(std::int64_t size, std::uint64_t seed, Order order)
-    : size_(size), seed_(seed), order_(order), half_bits_(0) {
+    : size_(size), seed_(seed), order_(order) {
   base::expects(size >= 0 && size <= (std::int64_t{1} << 62), "0 <= size <= 2^62");
   while ((std::int64_t{1} << (2 * half_bits_)) < size) ++half_bits_;
 }
+
+Sampler::Sampler(std::int64_t size, std::shared_ptr<const BalancedOrder> balanced, Order order)
+    : size_(size), order_(order), balanced_(std::move(balanced)) {}
 
 std::int64_t Sampler::index(std::int64_t epoch, std::int64_t position) const {
   base::expects(position >= 0 && position < size_, "0 <= position < size");
   if (order_ == Order::as_stored) return position;
   if (order_ == Order::shuffled_once) epoch = 0;
+  if (balanced_) return balanced_->index(epoch, position);
   // The epoch is a coordinate of the generator and never added to the seed: with seed + epoch, run 1 epoch 0
   // would repeat run 0 epoch 1.
   base::Rng rng(seed_, base::Purpose::shuffle, static_cast<std::uint64_t>(epoch));

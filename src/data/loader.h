@@ -96,6 +96,8 @@ enum class Order {
   as_stored,
 };
 
+class BalancedOrder;  // data/class_balance.h
+
 /// A permutation of [0, size) for each epoch, seeded by a hash of (seed, epoch); the number of workers does
 /// not matter. As stored it is the identity.
 ///
@@ -104,15 +106,19 @@ enum class Order {
 class Sampler {
  public:
   Sampler(std::int64_t size, std::uint64_t seed, Order order = Order::shuffled);
+  /// In `balanced` order, in which an epoch is no permutation; with Order::shuffled_once every epoch is as
+  /// the first.
+  Sampler(std::int64_t size, std::shared_ptr<const BalancedOrder> balanced, Order order = Order::shuffled);
   /// The index in the data set of `position` in `epoch`. Requires 0 <= position < size().
   [[nodiscard]] std::int64_t index(std::int64_t epoch, std::int64_t position) const;
   [[nodiscard]] std::int64_t size() const { return size_; }
 
  private:
   std::int64_t size_;
-  std::uint64_t seed_;
+  std::uint64_t seed_ = 0;
   Order order_;
-  int half_bits_;  ///< the Feistel network permutes [0, 4^half_bits)
+  std::shared_ptr<const BalancedOrder> balanced_;
+  int half_bits_ = 0;  ///< the Feistel network permutes [0, 4^half_bits)
 };
 
 /// A view of one prepared batch; valid until the next call to next().
