@@ -123,18 +123,19 @@ std::int64_t BalancedOrder::index(std::int64_t epoch, std::int64_t position) con
 }
 
 std::string balanced_sentence(const Source& source, std::int64_t positions) {
-  auto sizes = class_sizes(*source.train, source.classes());
+  const auto sizes = class_sizes(*source.train, source.classes());
   const auto present = std::ranges::count_if(sizes, [](auto size) { return size > 0; });
   const auto most = std::ranges::max_element(sizes);
   const auto fewest = std::ranges::min_element(sizes, {}, [&](auto size) { return size > 0 ? size : *most; });
-  const auto of = [&](auto size) {
-    return fmt::format("'{}' ({}) comes {:.3g} times",
+  const auto of = [&](auto size, const char* comes) {
+    return fmt::format("'{}' ({}){} {:.3g} times",
                        base::visible(source.class_names[static_cast<std::size_t>(size - sizes.begin())]),
-                       *size, static_cast<double>(positions) / static_cast<double>(present * *size));
+                       *size, comes, static_cast<double>(positions) / static_cast<double>(present * *size));
   };
-  return fmt::format(
-      "an epoch has {} draws, {} or one more of each of {} classes; in it a sample of {}, one of {}",
-      positions, positions / present, present, of(fewest), of(most));
+  return fmt::format("an epoch has {} draws, {}{} of each of {} classes; in it a sample of {}, one of {}",
+                     positions, positions / present,
+                     positions % present == 0 ? "" : fmt::format(" or {}", positions / present + 1), present,
+                     of(fewest, " comes"), of(most, ""));
 }
 
 }  // namespace paceline::data

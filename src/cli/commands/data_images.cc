@@ -229,7 +229,7 @@ int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
         const auto header = decoder.read_header(file);
         ending = data::ending(header.kind);
         if (decoded) {
-          decoder.decode(file, header, 1, image);
+          decoder.decode(file, header, 1, image, source.range);
           pixels = data::to_ppm(image);
           file = pixels;
           ending = "ppm";

@@ -191,6 +191,19 @@ std::vector<GradientCase> cases() {
          return around(
              {2, 3, 5}, 3, [](Builder& model, int value) { return model.gelu(value); }, 0.1);
        }},
+      {"ClassWeights", 5,
+       [] {
+         auto weighted = around({2, 3, 5}, 3, [](Builder& model, int value) { return model.gelu(value); });
+         graph::set_class_weights(weighted, {0.3, 2.5, 1, 0.7});
+         return weighted;
+       }},
+      {"ClassWeightsAndLabelSmoothing", 5,
+       [] {
+         auto weighted = around(
+             {2, 3, 5}, 3, [](Builder& model, int value) { return model.gelu(value); }, 0.2);
+         graph::set_class_weights(weighted, {0.3, 2.5, 1, 0.7});
+         return weighted;
+       }},
       {"BatchNormGhost", 6,
        [=] {
          return around({2, 3, 5}, 3, norm);
