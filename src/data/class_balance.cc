@@ -8,7 +8,6 @@
 #include "base/csv.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/rng.h"
 #include "base/text.h"
 
 namespace paceline::data {
@@ -73,19 +72,21 @@ std::vector<double> read_weights(const std::string& file, const std::vector<std:
   return weights;
 }
 
-/// A seed for the order of one class, or of the turns.
-std::uint64_t seed_of(std::uint64_t seed, std::uint64_t part) {
-  base::Rng rng(seed, base::Purpose::balance, part);
-  const std::uint64_t high = rng.next_u32();
-  return high << 32 | rng.next_u32();
-}
-
 }  // namespace
 
 std::vector<std::int64_t> class_sizes(const Dataset& set, int classes) {
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(classes));
   for (std::int64_t i = 0; i < set.size(); ++i) ++sizes.at(static_cast<std::size_t>(set.label(i)));
   return sizes;
+}
+
+double unevenness(std::span<const std::int64_t> sizes) {
+  std::int64_t most = 0, fewest = 0;
+  for (const auto size : sizes) {
+    most = std::max(most, size);
+    if (size > 0) fewest = fewest == 0 ? size : std::min(fewest, size);
+  }
+  return fewest == 0 ? 1 : static_cast<double>(most) / static_cast<double>(fewest);
 }
 
 std::vector<double> class_weights(const std::string& given, const Source& source) {
@@ -96,30 +97,6 @@ std::vector<double> class_weights(const std::string& given, const Source& source
   for (std::size_t c = 0; c < sizes.size(); ++c) sum += weights[c] * static_cast<double>(sizes[c]);
   for (double& weight : weights) weight *= static_cast<double>(source.train->size()) / sum;
   return weights;
-}
-
-BalancedOrder::BalancedOrder(const Dataset& set, int classes, std::uint64_t seed, std::int64_t positions)
-    : turns_(0, 0), positions_(positions) {
-  base::expects(positions >= 1 && set.size() >= 1, "there are samples and an epoch draws some");
-  const auto sizes = class_sizes(set, classes);
-  std::vector<std::int64_t> next;  // place in members_ of the next sample of each class
-  std::int64_t first = 0;
-  for (std::size_t c = 0; c < sizes.size(); first += sizes[c++]) {
-    next.push_back(first);
-    if (sizes[c] > 0) classes_.push_back({first, Sampler(sizes[c], seed_of(seed, c + 1))});
-  }
-  members_.resize(static_cast<std::size_t>(set.size()));
-  for (std::int64_t i = 0; i < set.size(); ++i)
-    members_[static_cast<std::size_t>(next[static_cast<std::size_t>(set.label(i))]++)] = i;
-  turns_ = Sampler(std::ssize(classes_), seed_of(seed, 0));
-}
-
-std::int64_t BalancedOrder::index(std::int64_t epoch, std::int64_t position) const {
-  const std::int64_t place = epoch * positions_ + position;
-  const std::int64_t round = place / turns_.size();
-  const OfClass& own = classes_[static_cast<std::size_t>(turns_.index(round, place % turns_.size()))];
-  const std::int64_t size = own.order.size();
-  return members_[static_cast<std::size_t>(own.first + own.order.index(round / size, round % size))];
 }
 
 std::string balanced_sentence(const Source& source, std::int64_t positions) {

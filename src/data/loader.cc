@@ -33,6 +33,13 @@ std::uint32_t mix(std::uint32_t half, std::uint32_t key) {
   return h ^ (h >> 16);
 }
 
+/// A seed for the order of one class, or of the turns.
+std::uint64_t seed_of(std::uint64_t seed, std::uint64_t part) {
+  base::Rng rng(seed, base::Purpose::balance, part);
+  const std::uint64_t high = rng.next_u32();
+  return high << 32 | rng.next_u32();
+}
+
 /// The position of batch `number` of a loader in the run.
 struct BatchPosition {
   std::int64_t epoch;
@@ -191,6 +198,30 @@ std::int64_t Sampler::index(std::int64_t epoch, std::int64_t position) const {
     value = (static_cast<std::uint64_t>(left) << half_bits_) | right;
   } while (value >= static_cast<std::uint64_t>(size_));
   return static_cast<std::int64_t>(value);
+}
+
+BalancedOrder::BalancedOrder(const Dataset& set, int classes, std::uint64_t seed, std::int64_t positions)
+    : turns_(0, 0), positions_(positions) {
+  base::expects(positions >= 1 && set.size() >= 1, "there are samples and an epoch draws some");
+  const auto sizes = class_sizes(set, classes);
+  std::vector<std::int64_t> next;  // place in members_ of the next sample of each class
+  std::int64_t first = 0;
+  for (std::size_t c = 0; c < sizes.size(); first += sizes[c++]) {
+    next.push_back(first);
+    if (sizes[c] > 0) classes_.push_back({first, Sampler(sizes[c], seed_of(seed, c + 1))});
+  }
+  members_.resize(static_cast<std::size_t>(set.size()));
+  for (std::int64_t i = 0; i < set.size(); ++i)
+    members_[static_cast<std::size_t>(next[static_cast<std::size_t>(set.label(i))]++)] = i;
+  turns_ = Sampler(std::ssize(classes_), seed_of(seed, 0));
+}
+
+std::int64_t BalancedOrder::index(std::int64_t epoch, std::int64_t position) const {
+  const std::int64_t place = epoch * positions_ + position;
+  const std::int64_t round = place / turns_.size();
+  const OfClass& own = classes_[static_cast<std::size_t>(turns_.index(round, place % turns_.size()))];
+  const std::int64_t size = own.order.size();
+  return members_[static_cast<std::size_t>(own.first + own.order.index(round / size, round % size))];
 }
 
 struct Loader::Impl {

@@ -6,7 +6,6 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "data/spec.h"
 
 namespace paceline::data {
 
@@ -25,17 +24,6 @@ std::optional<Range> range_named(std::string_view text) {
 
 std::string text_of(const Range& range) {
   return range.fixed ? fmt::format("{}:{}", range.fixed->first, range.fixed->second) : "own";
-}
-
-std::optional<Range> range_option(const Spec& spec) {
-  const auto found = spec.options.find("range");
-  if (found == spec.options.end()) return std::nullopt;
-  if (const auto range = range_named(found->second)) return range;
-  base::fail(
-      base::ErrorKind::usage,
-      "data '{}': range is own (each image's smallest value becomes 0 and its largest 255) or LOW:HIGH, the "
-      "values of 16 bits that become 0 and 255, with 0 <= LOW < HIGH <= 65535, not '{}'; correct it",
-      spec.text, found->second);
 }
 
 void scale_to_8_bits(std::span<const std::uint16_t> values, const Range& range, std::span<std::uint8_t> dst) {

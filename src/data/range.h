@@ -11,8 +11,6 @@
 
 namespace paceline::data {
 
-struct Spec;  // data/spec.h
-
 /// `range=own` or `range=LOW:HIGH`.
 struct Range {
   /// The values that become 0 and 255; nullopt: each image's own smallest and largest value.
@@ -24,11 +22,6 @@ struct Range {
 [[nodiscard]] std::optional<Range> range_named(std::string_view text);
 /// The text of a range, as range_named() reads it.
 [[nodiscard]] std::string text_of(const Range& range);
-
-/// The option `range`; nullopt if it is not given.
-///
-/// Errors   Error(usage) with the rule and the value
-[[nodiscard]] std::optional<Range> range_option(const Spec& spec);
 
 /// Scales `values` so that the low end of `range` becomes 0 and the high end 255, rounded; values outside
 /// become these. An image of one value becomes 0.

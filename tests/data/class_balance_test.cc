@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "data/loader.h"
 #include "fakes.h"
 #include "files.h"
 
@@ -52,7 +53,7 @@ Source source_of(const std::vector<std::int64_t>& sizes, std::vector<std::string
   return source;
 }
 
-TEST(ClassWeights, BalancedAreThoseOfScikitLearn) {
+TEST(ClassBalance, BalancedWeightsAreThoseOfScikitLearn) {
   const Source source = source_of({60, 30, 10}, {"a", "b", "c"});
   EXPECT_EQ(class_sizes(*source.train, 3), (std::vector<std::int64_t>{60, 30, 10}));
   // sklearn.utils.class_weight.compute_class_weight("balanced", ...): n / (classes * count).
@@ -63,7 +64,7 @@ TEST(ClassWeights, BalancedAreThoseOfScikitLearn) {
       << "a class that training lacks counts for nothing";
 }
 
-TEST(ClassWeights, OfAFileHaveTheMeanOne) {
+TEST(ClassBalance, WeightsOfAFileHaveMeanOne) {
   const TemporaryDirectory directory;
   const auto file = (directory.path() / "weights.csv").string();
   const Source source = source_of({60, 30, 10}, {"red, round", "b", "c"});
@@ -76,7 +77,16 @@ TEST(ClassWeights, OfAFileHaveTheMeanOne) {
   }
 }
 
-TEST(ClassWeights, RefusesEachMistakeOfAFile) {
+TEST(ClassBalance, KnowsHowUnevenClassesAre) {
+  for (const auto& [sizes, want] : {std::pair<std::vector<std::int64_t>, double>{{5, 5}, 1},
+                                    {{10, 4, 0}, 2.5},
+                                    {{0, 0}, 1},
+                                    {{3}, 1},
+                                    {{}, 1}})
+    EXPECT_DOUBLE_EQ(unevenness(sizes), want);
+}
+
+TEST(ClassBalance, RefusesEachMistakeOfAFile) {
   const TemporaryDirectory directory;
   const auto file = (directory.path() / "weights.csv").string();
   const Source source = source_of({6, 3}, {"apple", "pear"});
@@ -124,7 +134,7 @@ std::vector<float> yielded(const Dataset& set, int classes, int workers, std::in
   return images;
 }
 
-TEST(BalancedOrder, DrawsEachClassEquallyOftenForAnyWorkers) {
+TEST(BalancedOrder, DrawsEachClassEquallyOften) {
   const LabelledDataset set({90, 11, 3, 0, 1});  // 105 samples, 8 steps of 12 an epoch
   constexpr int kClasses = 5, kPresent = 4;
   constexpr std::int64_t kGlobal = 12, kSteps = 25;  // into the fourth epoch
@@ -151,7 +161,7 @@ TEST(BalancedOrder, DrawsEachClassEquallyOftenForAnyWorkers) {
   EXPECT_EQ(rest.size(), alone.size() - 11 * kGlobal);
 }
 
-TEST(BalancedOrder, ShowsAWholeClassBeforeItsFirstAgain) {
+TEST(BalancedOrder, ShowsAClassWholeBeforeAgain) {
   const LabelledDataset set({50, 7, 3});
   for (const std::int64_t positions : {60, 56, 59}) {  // also epochs that leave samples out
     const BalancedOrder order(set, 3, 8, positions);
@@ -189,7 +199,7 @@ TEST(BalancedOrder, FollowsSeedAndEpoch) {
   EXPECT_EQ(epoch(1, 0), epoch(1, 1, Order::shuffled_once)) << "as of a sampler that is not told the epoch";
 }
 
-TEST(BalancedOrder, SaysHowOftenSamplesCome) {
+TEST(ClassBalance, SaysHowOftenSamplesCome) {
   const Source source = source_of({80, 0, 20}, {"cat", "none", "owl"});
   EXPECT_EQ(
       balanced_sentence(source, 96),

@@ -49,7 +49,7 @@ TEST_F(Bits, WithShardsGivesTheSameBitsForAnyNumberOfWorkersAndThreads) {
 }
 
 /// Three of the seven classes have twice the images of the others.
-TEST_F(Bits, BalancingClassesGivesTheSameBitsAndResumed) {
+TEST_F(Bits, BalancedClassesGiveTheSameBits) {
   Options options = small();
   options.data = "synthetic,train=96,test=40,classes=7";
   options.shard = 4;

@@ -259,7 +259,7 @@ Proportion wilson(std::int64_t hits, std::int64_t of) {
           .high = hits == of ? 1 : std::min(1.0, centre + half)};
 }
 
-Proportion mean_of(std::span<const Proportion> proportions) {
+Proportion mean_of_proportions(std::span<const Proportion> proportions) {
   double sum = 0, below = 0, above = 0;
   for (const auto& one : proportions) {
     sum += one.value;
@@ -298,7 +298,7 @@ Evaluation evaluation(const EvaluationRecord& record) {
     if (figures.recall) recalls.push_back(*figures.recall);
     result.classes.push_back(std::move(figures));
   }
-  result.balanced = mean_of(recalls);  // there are samples, as contradiction_in() knows
+  result.balanced = mean_of_proportions(recalls);  // there are samples, as contradiction_in() knows
   std::stable_sort(result.confusions.begin(), result.confusions.end(),
                    [](const Confusion& a, const Confusion& b) { return a.samples > b.samples; });
   return result;

@@ -85,7 +85,7 @@ struct Proportion {
 /// Requires  one proportion at least
 /// Source    Zou and Donner, "Construction of confidence limits about effect measures: a general approach",
 ///           Statistics in Medicine 27, 2008
-[[nodiscard]] Proportion mean_of(std::span<const Proportion> proportions);
+[[nodiscard]] Proportion mean_of_proportions(std::span<const Proportion> proportions);
 
 struct ClassFigures {
   std::string name;

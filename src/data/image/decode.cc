@@ -246,7 +246,7 @@ ImageHeader as_turned(ImageHeader header) {
 bool is_of_16_bits(const ImageHeader& header) { return std::string_view(header.colour).ends_with("16 bit"); }
 
 /// Of one of 16 bits, as it is stored.
-std::vector<std::uint16_t> values_of(std::span<const std::uint8_t> bytes, const ImageHeader& stored) {
+std::vector<std::uint16_t> values_as_stored(std::span<const std::uint8_t> bytes, const ImageHeader& stored) {
   return stored.kind == ImageKind::tiff ? tiff_of_16_bits(bytes, stored) : png_of_16_bits(bytes, stored);
 }
 
@@ -281,7 +281,7 @@ void ImageDecoder::decode(std::span<const std::uint8_t> bytes, const ImageHeader
                           RgbImage& dst, const std::optional<Range>& range) {
   const ImageHeader stored = as_turned(header);
   if (range && is_of_16_bits(header)) {
-    const auto values = values_of(bytes, stored);
+    const auto values = values_as_stored(bytes, stored);
     dst.height = stored.height;
     dst.width = stored.width;
     dst.pixels.resize(values.size());
@@ -310,7 +310,7 @@ const char* ending(ImageKind kind) {
 std::vector<std::uint16_t> values_of_16_bits(std::span<const std::uint8_t> bytes) {
   ImageDecoder decoder;
   const ImageHeader header = as_turned(decoder.read_header(bytes));
-  return is_of_16_bits(header) ? values_of(bytes, header) : std::vector<std::uint16_t>();
+  return is_of_16_bits(header) ? values_as_stored(bytes, header) : std::vector<std::uint16_t>();
 }
 
 std::vector<std::uint8_t> to_ppm(const RgbImage& image) {

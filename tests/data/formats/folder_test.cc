@@ -196,33 +196,6 @@ TEST_F(Folder, RefusesSixteenBitsThatHoldTwelve) {
   EXPECT_THAT(open_here().notes, Contains(HasSubstr("hold values up to 4095"))) << "a few are noted";
 }
 
-TEST_F(Folder, ScalesSixteenBitsByARangeOnDemand) {
-  for (const char* folder : {"a", "b"})
-    for (int i = 0; i < 5; ++i)
-      write_bytes(path() / folder / (std::to_string(i) + ".png"), deep_png(i % 2 == 0 ? 4095 : 1023));
-  const auto largest = [&](const Source& source, std::int64_t index) {
-    Bytes pixels(static_cast<std::size_t>(source.train->format().bytes()));
-    (void)source.train->read(index, pixels);
-    return std::ranges::max(pixels);
-  };
-  const Source own = open_here(",size=8,range=own");
-  EXPECT_THAT(own.notes, Contains(HasSubstr("have 16 bits, each scaled by its own")));
-  EXPECT_EQ(own.range, Range{});
-  EXPECT_EQ(identity_of(own, 1).range, Range{});
-  const Source fixed = open_here(",size=8,range=0:4095");
-  EXPECT_THAT(fixed.notes, Contains(HasSubstr("these values become 0 and 255")));
-  std::set<int> brightest;
-  for (std::int64_t i = 0; i < own.train->size(); ++i) {
-    EXPECT_EQ(largest(own, i), 255) << i;
-    brightest.insert(largest(fixed, i));
-  }
-  EXPECT_THAT(brightest, testing::ElementsAre(64, 255)) << "brightness stays comparable between images";
-  EXPECT_EQ(error_of([&] { (void)open_here(",range=0-4095"); }).kind, ErrorKind::usage);
-  std::filesystem::remove_all(path());
-  for (const char* folder : {"a", "b"}) fill(folder, 5);
-  EXPECT_THAT(open_here(",range=own").notes, Contains(HasSubstr("range=own changes nothing")));
-}
-
 TEST_F(Folder, TakesAValidationFolderAsWhatItIs) {
   for (const char* part : {"train", "val", "test"})
     for (const char* name : {"/a", "/b"}) fill(std::string(part) + name, 3);

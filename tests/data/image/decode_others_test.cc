@@ -144,7 +144,7 @@ TEST_F(DecodeOthers, TransparencyIsDroppedNotMultiplied) {
   EXPECT_EQ(decoded(written()).pixels, image.pixels);
 }
 
-TEST_F(DecodeOthers, ATiffOf16BitsGivesItsValues) {
+TEST_F(DecodeOthers, TiffOf16BitsGivesItsValues) {
   const auto written_as = [&](std::uint16_t photometric, std::uint16_t samples, std::uint16_t planes,
                               std::vector<std::uint16_t> values) {
     TIFF* const file = TIFFOpen(path().c_str(), "w");
