@@ -281,7 +281,11 @@ std::vector<std::string> warnings_of(const DataFacts& facts) {
       {few > 0,
        fmt::format("{} fewer than {} training images, too few to learn {}",
                    base::counted(few, "class has", "classes have"), kFewInClass, few == 1 ? "it" : "them")},
-  };
+      {few == 0 && data::unevenness(facts.per_class) >= data::kUneven,
+       fmt::format(
+           "the largest class has {:.1f} times the images of the smallest, for which the recipe makes up; look at the "
+           "accuracy of each class and at their mean, paceline evaluate prints both",
+           data::unevenness(facts.per_class))}};
   std::vector<std::string> warnings;
   for (const auto& [when, sentence] : rows)
     if (when) warnings.push_back(sentence);
