@@ -25,9 +25,8 @@ inline constexpr double kUneven = 4;
 /// file are scaled so that their mean over the training samples is 1, which that of balanced ones is anyway:
 /// only ratios of weights matter, as in PyTorch (docs/decisions/class-weights.md).
 ///
-/// Errors   Error(data) naming file and line: no two cells, an unknown class (with the nearest name), one
-/// that
-///          comes twice, a weight that is no number above 0; a class without a line
+/// Errors   Error(data) naming file and line: no two cells, an unknown class (with the nearest name), a class
+///          that comes twice or not at all, a weight that is no number above 0
 [[nodiscard]] std::vector<double> class_weights(const std::string& given, const Source& source);
 
 /// What BalancedOrder does to a set, for people: "an epoch has 9984 draws, about 998 of each of 10

@@ -113,8 +113,8 @@ struct Source {
   /// How images of sizes of their own are seen in evaluation: > 0: the shorter side is resized to this, then
   /// the centre is cropped; 0: as much as has the format's proportions, resized.
   int eval_resize = 0;
-  std::optional<Range> range =
-      {};  ///< how values of 16 bits are scaled; nullopt: their upper 8 bits are taken
+  /// How values of 16 bits become 8; nullopt: their upper 8 bits are taken.
+  std::optional<Range> range = {};
   std::vector<std::string> notes;   ///< what was left out or cut, for the record
   std::int64_t resident_bytes = 0;  ///< memory that the source holds once all of it was read, for the plan
   std::int64_t unread_bytes = 0;    ///< of these, bytes of mapped files that opening has not read

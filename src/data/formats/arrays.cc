@@ -123,6 +123,7 @@ Source source_of_arrays(const Spec& spec, ArrayParts parts) {
   Source source;
   source.spec = spec.text;
   source.class_names = classes.names();
+  source.range = range_option(spec);
   const auto opened = [&](ArrayPart& part) {
     check_part(*parts.train, classes, part);
     source.resident_bytes += static_cast<std::int64_t>(part.pixels.size() + 8 * part.labels.size());

@@ -3,8 +3,6 @@
 #include <memory>
 #include <span>
 
-#include "data/class_balance.h"
-
 namespace paceline::train {
 namespace {
 

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/class_balance.h"
 #include "measure/environment.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/evaluate.h"
