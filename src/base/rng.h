@@ -24,7 +24,8 @@ enum class Purpose : std::uint32_t {
   split,
   flip,
   warp,
-  ghost
+  ghost,
+  balance
 };
 
 /// Four 32-bit words for one counter (Philox4x32-10).

@@ -118,6 +118,7 @@ DataIdentity identity_of(const Source& source, int threads) {
                         .mean = source.mean,
                         .stddev = source.stddev,
                         .eval_resize = source.eval_resize,
+                        .range = source.range,
                         .train = list_of(source.train),
                         .validation = list_of(source.validation),
                         .test = list_of(source.test)};

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "data/range.h"
+
 namespace paceline::data {
 
 /// Pixels of one sample: uint8, [height][width][channels], channels innermost.
@@ -111,6 +113,8 @@ struct Source {
   /// How images of sizes of their own are seen in evaluation: > 0: the shorter side is resized to this, then
   /// the centre is cropped; 0: as much as has the format's proportions, resized.
   int eval_resize = 0;
+  /// How values of 16 bits become 8; nullopt: their upper 8 bits are taken.
+  std::optional<Range> range = {};
   std::vector<std::string> notes;   ///< what was left out or cut, for the record
   std::int64_t resident_bytes = 0;  ///< memory that the source holds once all of it was read, for the plan
   std::int64_t unread_bytes = 0;    ///< of these, bytes of mapped files that opening has not read
@@ -132,7 +136,8 @@ struct DataIdentity {
   ImageFormat format;
   ImageFormat evaluated;  ///< Source::evaluated_format()
   std::vector<float> mean, stddev;
-  int eval_resize = 0;  ///< as in Source
+  int eval_resize = 0;         ///< as in Source
+  std::optional<Range> range;  ///< likewise
   List train, validation, test;
 };
 /// Cost     that of list_sha256() for each part

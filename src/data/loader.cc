@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "data/class_balance.h"
 
 namespace paceline::data {
 namespace {
@@ -30,6 +31,13 @@ std::uint32_t mix(std::uint32_t half, std::uint32_t key) {
   h ^= h >> 13;
   h *= 0xC2B2AE35u;
   return h ^ (h >> 16);
+}
+
+/// A seed for the order of one class, or of the turns.
+std::uint64_t seed_of(std::uint64_t seed, std::uint64_t part) {
+  base::Rng rng(seed, base::Purpose::balance, part);
+  const std::uint64_t high = rng.next_u32();
+  return high << 32 | rng.next_u32();
 }
 
 /// The position of batch `number` of a loader in the run.
@@ -156,15 +164,19 @@ std::int64_t EvaluationBatches::planned_bytes(const ImageFormat& format, const E
 }
 
 Sampler::Sampler(std::int64_t size, std::uint64_t seed, Order order)
-    : size_(size), seed_(seed), order_(order), half_bits_(0) {
+    : size_(size), seed_(seed), order_(order) {
   base::expects(size >= 0 && size <= (std::int64_t{1} << 62), "0 <= size <= 2^62");
   while ((std::int64_t{1} << (2 * half_bits_)) < size) ++half_bits_;
 }
+
+Sampler::Sampler(std::int64_t size, std::shared_ptr<const BalancedOrder> balanced, Order order)
+    : size_(size), order_(order), balanced_(std::move(balanced)) {}
 
 std::int64_t Sampler::index(std::int64_t epoch, std::int64_t position) const {
   base::expects(position >= 0 && position < size_, "0 <= position < size");
   if (order_ == Order::as_stored) return position;
   if (order_ == Order::shuffled_once) epoch = 0;
+  if (balanced_) return balanced_->index(epoch, position);
   // The epoch is a coordinate of the generator and never added to the seed: with seed + epoch, run 1 epoch 0
   // would repeat run 0 epoch 1.
   base::Rng rng(seed_, base::Purpose::shuffle, static_cast<std::uint64_t>(epoch));
@@ -186,6 +198,30 @@ std::int64_t Sampler::index(std::int64_t epoch, std::int64_t position) const {
     value = (static_cast<std::uint64_t>(left) << half_bits_) | right;
   } while (value >= static_cast<std::uint64_t>(size_));
   return static_cast<std::int64_t>(value);
+}
+
+BalancedOrder::BalancedOrder(const Dataset& set, int classes, std::uint64_t seed, std::int64_t positions)
+    : turns_(0, 0), positions_(positions) {
+  base::expects(positions >= 1 && set.size() >= 1, "there are samples and an epoch draws some");
+  const auto sizes = class_sizes(set, classes);
+  std::vector<std::int64_t> next;  // place in members_ of the next sample of each class
+  std::int64_t first = 0;
+  for (std::size_t c = 0; c < sizes.size(); first += sizes[c++]) {
+    next.push_back(first);
+    if (sizes[c] > 0) classes_.push_back({first, Sampler(sizes[c], seed_of(seed, c + 1))});
+  }
+  members_.resize(static_cast<std::size_t>(set.size()));
+  for (std::int64_t i = 0; i < set.size(); ++i)
+    members_[static_cast<std::size_t>(next[static_cast<std::size_t>(set.label(i))]++)] = i;
+  turns_ = Sampler(std::ssize(classes_), seed_of(seed, 0));
+}
+
+std::int64_t BalancedOrder::index(std::int64_t epoch, std::int64_t position) const {
+  const std::int64_t place = epoch * positions_ + position;
+  const std::int64_t round = place / turns_.size();
+  const OfClass& own = classes_[static_cast<std::size_t>(turns_.index(round, place % turns_.size()))];
+  const std::int64_t size = own.order.size();
+  return members_[static_cast<std::size_t>(own.first + own.order.index(round / size, round % size))];
 }
 
 struct Loader::Impl {

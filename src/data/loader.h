@@ -96,6 +96,8 @@ enum class Order {
   as_stored,
 };
 
+class BalancedOrder;
+
 /// A permutation of [0, size) for each epoch, seeded by a hash of (seed, epoch); the number of workers does
 /// not matter. As stored it is the identity.
 ///
@@ -104,15 +106,51 @@ enum class Order {
 class Sampler {
  public:
   Sampler(std::int64_t size, std::uint64_t seed, Order order = Order::shuffled);
+  /// In `balanced` order, in which an epoch is no permutation; with Order::shuffled_once every epoch is as
+  /// the first.
+  Sampler(std::int64_t size, std::shared_ptr<const BalancedOrder> balanced, Order order = Order::shuffled);
   /// The index in the data set of `position` in `epoch`. Requires 0 <= position < size().
   [[nodiscard]] std::int64_t index(std::int64_t epoch, std::int64_t position) const;
   [[nodiscard]] std::int64_t size() const { return size_; }
 
  private:
   std::int64_t size_;
-  std::uint64_t seed_;
+  std::uint64_t seed_ = 0;
   Order order_;
-  int half_bits_;  ///< the Feistel network permutes [0, 4^half_bits)
+  std::shared_ptr<const BalancedOrder> balanced_;
+  int half_bits_ = 0;  ///< the Feistel network permutes [0, 4^half_bits)
+};
+
+/// An endless order of samples in rounds. In a round every class that has samples comes once, in an order
+/// drawn for that round; inside a class each sample comes once before the first comes again, in an order
+/// drawn for each of these cycles. So of any positions in a row two classes have equally many, to within two;
+/// from the beginning of a training, to within one.
+///
+/// Epoch e has the places e * positions ... (e + 1) * positions - 1 of this order, and the next epoch
+/// continues where it ends: no sample is passed over. The sample of a place is a function of seed and place
+/// alone.
+///
+/// Cost     8 bytes a sample; index() is O(1)
+/// Threads  index() from any number at once
+class BalancedOrder {
+ public:
+  /// `positions`: samples of an epoch that are trained on, whole global batches.
+  BalancedOrder(const Dataset& set, int classes, std::uint64_t seed, std::int64_t positions);
+  [[nodiscard]] std::int64_t index(std::int64_t epoch, std::int64_t position) const;
+
+  [[nodiscard]] static std::int64_t planned_bytes(const Dataset& set) {
+    return set.size() * static_cast<std::int64_t>(sizeof(std::int64_t));
+  }
+
+ private:
+  struct OfClass {
+    std::int64_t first = 0;  ///< in members_
+    Sampler order;           ///< of its samples, for each cycle
+  };
+  std::vector<std::int64_t> members_;  ///< indices of all samples, class by class
+  std::vector<OfClass> classes_;       ///< those that have samples
+  Sampler turns_;                      ///< of these classes, for each round
+  std::int64_t positions_;
 };
 
 /// A view of one prepared batch; valid until the next call to next().

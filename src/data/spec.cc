@@ -237,4 +237,15 @@ std::vector<double> decimals_option(const Spec& spec, const std::string& key, st
              spec.text, key, low, high, base::counted(count, "channel"), found->second);
 }
 
+std::optional<Range> range_option(const Spec& spec) {
+  const auto found = spec.options.find("range");
+  if (found == spec.options.end()) return std::nullopt;
+  if (const auto range = range_named(found->second)) return range;
+  base::fail(
+      base::ErrorKind::usage,
+      "data '{}': range is own (each image's smallest value becomes 0 and its largest 255) or LOW:HIGH, the "
+      "values of 16 bits that become 0 and 255, with 0 <= LOW < HIGH <= 65535, not '{}'; correct it",
+      spec.text, found->second);
+}
+
 }  // namespace paceline::data

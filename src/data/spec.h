@@ -92,4 +92,9 @@ void expect_options(const Spec& spec, std::span<const std::string> known);
 [[nodiscard]] std::vector<double> decimals_option(const Spec& spec, const std::string& key, std::size_t count,
                                                   double low, double high);
 
+/// The option `range`; nullopt if it is not given.
+///
+/// Errors   Error(usage) with the rule and the value
+[[nodiscard]] std::optional<Range> range_option(const Spec& spec);
+
 }  // namespace paceline::data

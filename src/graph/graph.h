@@ -132,6 +132,8 @@ struct Dropout {  ///< keeps with 1 - probability and scales by its inverse; ide
 };
 struct SoftmaxCrossEntropy {  ///< input: logits [classes]; the graph's last node
   double label_smoothing = 0;
+  /// [classes], in training; evaluation never has weights. Empty: each is 1.
+  std::vector<double> class_weights = {};
 };
 
 /// All ops: X(op, its name in errors and model files). The variant, the rules of ops.h and the declarations

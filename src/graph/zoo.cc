@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
+#include <variant>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -251,6 +253,13 @@ Graph make_model(const std::string& name, Shape input, int classes, double label
                          label_smoothing);
   base::fail(base::ErrorKind::usage, "model '{}' is not known{} (a file of layers ends in .toml)", name,
              base::suggestion(name, model_names()));
+}
+
+void set_class_weights(Graph& graph, std::vector<double> weights) {
+  expects(
+      std::ssize(weights) == graph.classes() && std::ranges::all_of(weights, [](double w) { return w > 0; }),
+      "each class has a weight above 0");
+  std::get<SoftmaxCrossEntropy>(graph.nodes.back().op).class_weights = std::move(weights);
 }
 
 }  // namespace paceline::graph

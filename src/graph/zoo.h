@@ -149,4 +149,9 @@ struct ModelText {
 [[nodiscard]] Graph make_model(const std::string& name_or_file, Shape input, int classes,
                                double label_smoothing);
 
+/// Sets the weight of each class in the loss of a training.
+///
+/// Requires  a weight above 0 for each class
+void set_class_weights(Graph& graph, std::vector<double> weights);
+
 }  // namespace paceline::graph

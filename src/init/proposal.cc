@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "data/class_balance.h"
 #include "train/given/names.h"
 
 namespace paceline::init {
@@ -197,12 +198,28 @@ std::vector<Row> rows_of_rule(const Inputs& in) {
   const auto& [whole, facts, machine, given, shape, held_back, batch, epochs] = in;
   // The rate was tested with batches from 32 on; smaller batches have noisier steps.
   constexpr double kProvenBatch = 32;
+  constexpr double kVeryUneven = 20;  // docs/uneven.md
   const bool is_sgd = !shape.is_characters, is_small = shape.model == "resnet8-cifar";
   const double proven = is_small ? 0.1 : 0.05;
   const bool is_tuning = !given.weights.empty();
   const double part =
       std::min(1.0, static_cast<double>(batch) / kProvenBatch) * (is_tuning ? kTuningPart : 1);
+  const double ratio = data::unevenness(facts.per_class);
+  const auto uneven = [&](const char* what) {
+    return fmt::format(
+        "The largest class has {:.3g} times the training images of the smallest (proposed from {:g} on): {} The small "
+        "classes gain, and accuracy over all images may fall: paceline evaluate prints that and the mean of the "
+        "classes. Without this line the training counts every image alike.",
+        ratio, data::kUneven, what);
+  };
   return {
+      {"class-weights", "\"balanced\"", ratio >= data::kUneven && ratio < kVeryUneven,
+       uneven(
+           "the loss of an image is multiplied by the weight of its class, inverse to the number of its images.")},
+      {"sampler", "\"balanced\"", ratio >= kVeryUneven,
+       uneven(
+           "an epoch draws every class equally often. Weights would make single steps of a rare class so large that "
+           "the training becomes unsteady.")},
       {"optimizer", "\"adamw\"", !is_sgd,
        "AdamW at 0.002 with a one-cycle schedule, as in recipes/mnist.toml, which was tested."},
       {"optimizer", "\"sgd\"", is_tuning,
@@ -264,11 +281,11 @@ std::vector<std::string> warnings_of(const DataFacts& facts) {
       {few > 0,
        fmt::format("{} fewer than {} training images, too few to learn {}",
                    base::counted(few, "class has", "classes have"), kFewInClass, few == 1 ? "it" : "them")},
-      {few == 0 && facts.most() > 5 * facts.fewest(),
+      {few == 0 && data::unevenness(facts.per_class) >= data::kUneven,
        fmt::format(
-           "the largest class has {:.1f} times the images of the smallest: look at the accuracy of each "
-           "class, paceline evaluate prints it",
-           static_cast<double>(facts.most()) / static_cast<double>(facts.fewest()))}};
+           "the largest class has {:.1f} times the images of the smallest, for which the recipe makes up; look at the "
+           "accuracy of each class and at their mean, paceline evaluate prints both",
+           data::unevenness(facts.per_class))}};
   std::vector<std::string> warnings;
   for (const auto& [when, sentence] : rows)
     if (when) warnings.push_back(sentence);

@@ -260,6 +260,8 @@ struct Record {
     /// "validation" and "test". None: timed windows, and older records.
     std::optional<std::vector<std::string>> classes = {};
     std::optional<std::map<std::string, std::string>> lists_sha256 = {};
+    /// With --class-weights: of each class, as the loss was multiplied.
+    std::optional<std::vector<double>> class_weights = {};
   } data;
 
   int workers = 1;

@@ -176,6 +176,7 @@ void fields(A& archive, In<A, Record::Data>& value) {
   where_present(archive, "eval_size", value.eval_size);
   where_present(archive, "classes", value.classes);
   where_present(archive, "lists_sha256", value.lists_sha256);
+  where_present(archive, "class_weights", value.class_weights);
 }
 
 template <typename A>

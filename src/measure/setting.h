@@ -76,6 +76,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"validation-split", fixed, refuse, refuse},
     {"bad-images", fixed, refuse, refuse},
     {"label-smoothing", fixed, refuse, refuse},
+    {"class-weights", fixed, none, refuse},  // a factor of each sample's gradient
+    {"sampler", fixed, remark, refuse},      // other images are read, as many as before
     {"workers", size, none, none},
     {"threads", cores, refuse, none},
     {"local-batch", size, none, none},

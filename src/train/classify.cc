@@ -97,7 +97,8 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
   options.loader_threads = base::usable_cores();
 
   const auto make_set = [&] {
-    return std::make_unique<data::UnlabelledImages>(found.files, seen.evaluated, seen.eval_resize);
+    return std::make_unique<data::UnlabelledImages>(found.files, seen.evaluated, seen.eval_resize,
+                                                    seen.range);
   };
   data::Source source;
   source.spec = request.checkpoint.string();

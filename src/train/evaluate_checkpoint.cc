@@ -222,6 +222,7 @@ void compare_images(const CheckpointInfo& info, const data::Source& source, cons
                                .mean = source.mean,
                                .stddev = source.stddev,
                                .eval_resize = source.eval_resize,
+                               .range = source.range,
                                .train = {},
                                .validation = {},
                                .test = {}};

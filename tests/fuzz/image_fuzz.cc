@@ -1,4 +1,4 @@
-/// Any bytes as an image: header, decoding at two scales, resizing. Only BrokenImage may come out.
+/// Any bytes as an image: header, decoding at two scales, resizing, values of 16 bits scaled. Only BrokenImage may come out.
 
 #include <algorithm>
 #include <array>
@@ -24,6 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
       resizer.resize(image, whole, 16, 16, dst);
       resizer.resize_as_pil(image, whole, 16, 16, dst);
     }
+    decoder.decode(file, header, 1, image, Range{});
   } catch (const BrokenImage&) {
   }
   return 0;

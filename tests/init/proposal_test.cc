@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "base/file.h"
 #include "data/files.h"
 #include "init/proposal.h"
@@ -94,6 +96,25 @@ TEST(Proposal, GoesOnFromGivenWeights) {
   }
   // A network that divides the side by 32 gets no small images.
   EXPECT_THAT(propose(photographs(1'000, 10, 50), {.cores = 2}, given).options.data, HasSubstr(",size=128,"));
+}
+
+TEST(Proposal, MakesUpForUnevenClasses) {
+  const auto proposed = [](std::int64_t smallest) {
+    auto facts = photographs(1'000, 10, 300);
+    facts.per_class.back() = smallest;
+    return propose(facts, {.cores = 2});
+  };
+  for (const auto& [smallest, weights, sampler] : {std::tuple{100, "", ""},
+                                                   {26, "", ""},
+                                                   {25, "\"balanced\"", ""},
+                                                   {6, "\"balanced\"", ""},
+                                                   {5, "", "\"balanced\""}}) {
+    const auto proposal = proposed(smallest);
+    EXPECT_EQ(value_of(proposal, "class-weights"), weights) << smallest;
+    EXPECT_EQ(value_of(proposal, "sampler"), sampler) << smallest;
+  }
+  EXPECT_THAT(recipe_text(photographs(1'000, 10, 300), proposed(20), "p.toml"),
+              AllOf(HasSubstr("largest class has 5 times"), HasSubstr("class-weights = \"balanced\"")));
 }
 
 TEST(Proposal, HoldsNothingBackWhereNothingCanBeSpared) {

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Images of every kind and mode that Pillow writes, decoded by us and by Pillow: equal pixels, and equally upright. Parts of images
-scaled by both: equal pixels where evaluation reads them, at most a level off where training does.
+scaled by both: equal pixels where evaluation reads them, at most a level off where training does. Images of 16 bits are scaled by a
+range, in whole numbers: (value - low) / (high - low) times 255, rounded.
 
     decode.py --runner build/release/tests/decode_run
 
@@ -8,6 +9,7 @@ What Pillow alone reads is named with our reason. Skipped (77) without Pillow.
 """
 import argparse
 import random
+import struct
 import subprocess
 import sys
 import tempfile
@@ -69,6 +71,36 @@ def resized(runner, folder):
     return wrong
 
 
+def deep_files(folder):
+    """Grey images of 12 and 16 bits that Pillow writes, as (path, width, height, values)."""
+    draw = random.Random(5)
+    for kind, words in (("png", {}), ("tif", {}), ("tif", {"compression": "tiff_lzw"})):
+        for size in SIZES:
+            for most in (4095, 65535):
+                values = [draw.randint(most // 7, most) for _ in range(size[0] * size[1])]
+                path = folder / f"deep-{len(words)}-{size[0]}x{size[1]}-{most}.{kind}"
+                Image.frombytes("I;16", size, struct.pack(f"<{len(values)}H", *values)).save(path, **words)
+                yield path, values
+
+
+def wrong_depths(runner, folder):
+    """Sentences on files of 16 bits whose pixels are not what their range says."""
+    files, wrong = list(deep_files(folder)), []
+    for text in ("own", "0:4095", "1000:30000"):
+        done = subprocess.run([runner, f"range={text}", *[path for path, _ in files]], capture_output=True, text=True, check=True)
+        wrong += done.stdout.splitlines()
+        for path, values in files:
+            low, high = (min(values), max(values)) if text == "own" else map(int, text.split(":"))
+            span = max(1, high - low)
+            theirs = [(2 * 255 * min(max(value - low, 0), span) + span) // (2 * span) for value in values]
+            with Image.open(f"{path}.ppm") as image:
+                ours = [band.tobytes() for band in image.convert("RGB").split()]
+            if any(band != bytes(theirs) for band in ours):
+                wrong.append(f"{path.name} with range={text}: other than in whole numbers")
+    print(f"{3 * len(files)} scalings of 16 bits, {len(wrong)} other than in whole numbers")
+    return wrong
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--runner", required=True, type=Path)
@@ -104,7 +136,7 @@ def main():
         done = subprocess.run([runner, *files], capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(f"decode_run ends with {done.returncode}: {done.stderr}")
-        said, wrong = done.stdout, []
+        said, wrong = done.stdout, wrong_depths(runner, folder)
         for path in files:
             with Image.open(path) as image:
                 image.load()  # Pillow turns a TIFF here, and 9.4's exif_transpose() would turn it once more

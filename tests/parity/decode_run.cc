@@ -1,11 +1,14 @@
 // Decodes image files for tests/parity/decode.py: each file named becomes FILE.ppm, or a line FILE: why not.
+// A word range=own or range=LOW:HIGH is the range of the files after it.
 //
 // With `--resize TOP LEFT HEIGHT WIDTH ROWS COLUMNS` before the files it scales that part of each:
 // FILE.fast.ppm as for training, FILE.pil.ppm as for evaluation.
 
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/file.h"
 #include "data/image/resize.h"
@@ -38,11 +41,17 @@ void write_resized(const RgbImage& image, char** words, const std::string& path)
 int main(int count, char** words) {
   paceline::data::ImageDecoder decoder;
   RgbImage image;
+  std::optional<paceline::data::Range> range;
+  constexpr std::string_view kRange = "range=";
   const bool is_resized = count > 8 && std::string_view(words[1]) == "--resize";
   for (int i = is_resized ? 8 : 1; i < count; ++i) try {
+      if (const std::string_view word = words[i]; word.starts_with(kRange)) {
+        range = paceline::data::range_named(word.substr(kRange.size()));
+        continue;
+      }
       const auto text = paceline::base::read_file(words[i]);
       const std::span bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
-      decoder.decode(bytes, decoder.read_header(bytes), 1, image);
+      decoder.decode(bytes, decoder.read_header(bytes), 1, image, range);
       if (is_resized)
         write_resized(image, words + 2, words[i]);
       else

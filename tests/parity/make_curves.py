@@ -42,13 +42,14 @@ SMALL = ["--model", str(ROOT / "recipes/models/small-cnn.toml"), "--size", "16"]
 INCEPTION = ["--model", str(ROOT / "recipes/models/small-inception.toml"), "--size", "16"]
 MOBILE = ["--model", str(ROOT / "recipes/models/small-mobile.toml"), "--size", "16"]
 CIFAR = ["--model", "resnet18-cifar"]
+WEIGHTS = ["--class-weights", "0.25,0.5,2,1,1.5,0.75,3,1,0.4,1.2"]
 # The settings of parity.* in tests/CMakeLists.txt.
 JOBS = [[*MNIST, "--batch", "32", "--lr", "0.01", "--margin", "5e-6"], SMALL, MOBILE, INCEPTION, [*MOBILE, "--freeze", "depthwise*"],
         ["--model", "resnet18", "--size", "64", "--batch", "8"],
         ["--model", "resnet18", "--size", "64"], [*CIFAR, "--batch", "4", "--steps", "5"], CIFAR,
         [*MNIST, "--batch", "16", "--lr", "0.05", "--plain"], [*SMALL, "--plain"], [*CIFAR, "--batch", "4"],
         [*CIFAR, "--batch", "32", "--steps", "5"], ["--model", "resnet18", "--size", "64", "--batch", "8", "--lr", "0.01", "--plain"],
-        [*CIFAR, "--batch", "4", "--lr", "0.01", "--plain"]]
+        [*CIFAR, "--batch", "4", "--lr", "0.01", "--plain"], [*SMALL, *WEIGHTS], [*SMALL, *WEIGHTS, "--plain"]]
 SHIFT = 1e-3  # kShift of parity_run.cc, and of models.py
 
 
@@ -151,6 +152,15 @@ def freeze(model, pattern):
                 module.train = lambda mode: module
 
 
+def loss_of(logits, labels, options):
+    """The mean over the batch; of weighted classes too, whose quotient by the sum of the weights we do not take
+    (docs/decisions/class-weights.md)."""
+    weights = torch.tensor(list(map(float, options.class_weights.split(","))), dtype=logits.dtype) if options.class_weights else None
+    reduction = "mean" if weights is None else "sum"
+    loss = F.cross_entropy(logits, labels, weight=weights, label_smoothing=options.label_smoothing, reduction=reduction)
+    return loss if weights is None else loss / len(labels)
+
+
 def compute(job):
     options = job.options
     model = make_model(job)
@@ -163,7 +173,7 @@ def compute(job):
         model.train()
         images, labels = job.batch(step)
         optimizer.zero_grad()
-        loss = F.cross_entropy(model(images), labels, label_smoothing=options.label_smoothing)
+        loss = loss_of(model(images), labels, options)
         loss.backward()
         curve["losses"].append(loss.item())
         if step == 0:

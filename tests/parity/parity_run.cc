@@ -30,6 +30,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "engine/make.h"
 #include "engine/reference/engine.h"
 #include "engine/reference/program.h"
@@ -206,6 +207,10 @@ struct Settings {
         shape{whole("channels"), whole("height"), whole("width")},
         graph(without_chance(graph::make_model(job.at("model"), shape, classes, real("label_smoothing")))) {
     if (job.contains("freeze")) graph::set_rates(graph, graph::frozen_rules(job.at("freeze")));
+    if (!job.contains("class_weights")) return;
+    std::vector<double> weights;
+    for (const auto& weight : base::parts(job.at("class_weights"))) weights.push_back(std::stod(weight));
+    graph::set_class_weights(graph, std::move(weights));
   }
   [[nodiscard]] int whole(const char* key) const { return std::stoi(job.at(key)); }
   [[nodiscard]] double real(const char* key) const { return std::stod(job.at(key)); }

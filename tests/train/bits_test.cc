@@ -48,6 +48,30 @@ TEST_F(Bits, WithShardsGivesTheSameBitsForAnyNumberOfWorkersAndThreads) {
     }
 }
 
+/// Three of the seven classes have twice the images of the others.
+TEST_F(Bits, BalancedClassesGiveTheSameBits) {
+  Options options = small();
+  options.data = "synthetic,train=96,test=40,classes=7";
+  options.shard = 4;
+  options.threads = 1;
+  options.label_smoothing = 0.1;
+  const std::string plain = checkpoint_of(options, "plain");
+  for (const bool is_sampled : {false, true}) {
+    options.class_weights = is_sampled ? "" : "balanced";
+    options.balanced_sampler = is_sampled;
+    options.workers = 1;
+    const std::string one = checkpoint_of(options, fmt::format("one-{}", is_sampled));
+    EXPECT_NE(one, plain) << is_sampled;
+    for (const int workers : {2, 4}) {
+      options.workers = workers;
+      EXPECT_EQ(checkpoint_of(options, fmt::format("{}-{}", workers, is_sampled)), one)
+          << workers << " workers, " << is_sampled;
+    }
+    EXPECT_EQ(checkpoint_in_parts(options), one) << is_sampled;
+    std::filesystem::remove_all(directory_ / "parts");
+  }
+}
+
 TEST_F(Bits, WithShardsAndSharedStatisticsGivesTheSameBitsForAnyNumberOfWorkersAndThreads) {
   Options options = small();
   options.shard = 4;

@@ -236,6 +236,9 @@ void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
             fmt::format("the baseline trained {}, this {}", base::counted(a.epochs.size(), "epoch"),
                         b.epochs.size()));
   compare_tests(a, b, verdict);
+  refuse_if(
+      verdict, a.data.class_weights && b.data.class_weights && a.data.class_weights != b.data.class_weights,
+      "the files of --class-weights hold other weights for the baseline than for this: train both with one");
   if (a.environment.version != b.environment.version) verdict.remarks.push_back(remark_of_versions(a, b));
   remark_changes("the baseline", a, verdict);
   remark_changes("this", b, verdict);

@@ -110,6 +110,15 @@ std::string lists_of_images(const Record& record) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+/// "0.2, 1.5, 7.1": of each class; of many classes "0.2 to 7.1".
+std::string class_weights(const Record& record) {
+  constexpr std::size_t kShown = 12;
+  const auto weights = record.data.class_weights.value_or(std::vector<double>());
+  if (weights.size() <= kShown) return fmt::format("{:.4g}", fmt::join(weights, ", "));
+  const auto [least, most] = std::ranges::minmax_element(weights);
+  return fmt::format("{:.4g} to {:.4g}", *least, *most);
+}
+
 struct Row {
   std::string_view name;
   SetupKind kind;
@@ -201,6 +210,7 @@ constexpr Row kRows[] = {
     {"validation samples", subject, "data.validation_samples",
      [](const Record& r) { return whole(r.data.validation_samples.value_or(0)); }},
     {"lists of images", subject, "data.lists_sha256", lists_of_images},
+    {"class weights", subject, "data.class_weights", class_weights},
 
     // The settings stand here.
 

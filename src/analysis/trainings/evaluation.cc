@@ -259,16 +259,31 @@ Proportion wilson(std::int64_t hits, std::int64_t of) {
           .high = hits == of ? 1 : std::min(1.0, centre + half)};
 }
 
+Proportion mean_of_proportions(std::span<const Proportion> proportions) {
+  double sum = 0, below = 0, above = 0;
+  for (const auto& one : proportions) {
+    sum += one.value;
+    below += (one.value - one.low) * (one.value - one.low);
+    above += (one.high - one.value) * (one.high - one.value);
+  }
+  const auto count = static_cast<double>(proportions.size());
+  return {.value = sum / count,
+          .low = (sum - std::sqrt(below)) / count,
+          .high = (sum + std::sqrt(above)) / count};
+}
+
 Evaluation evaluation(const EvaluationRecord& record) {
   Evaluation result{.record = &record,
                     .top_1 = {},
                     .top_5 = {},
+                    .balanced = {},
                     .classes = {},
                     .confusions = {},
                     .contradiction = contradiction_in(record)};
   if (!result.contradiction.empty()) return result;
   result.top_1 = wilson(record.correct, record.samples);
   result.top_5 = wilson(record.correct_in_5, record.samples);
+  std::vector<Proportion> recalls;
   for (std::size_t i = 0; i < record.classes.size(); ++i) {
     ClassFigures figures{.name = record.classes[i], .recall = {}, .precision = {}};
     figures.correct = record.confusion[i][i];
@@ -280,8 +295,10 @@ Evaluation evaluation(const EvaluationRecord& record) {
     }
     figures.recall = proportion_of(figures.correct, figures.samples);
     figures.precision = proportion_of(figures.correct, figures.predicted);
+    if (figures.recall) recalls.push_back(*figures.recall);
     result.classes.push_back(std::move(figures));
   }
+  result.balanced = mean_of_proportions(recalls);  // there are samples, as contradiction_in() knows
   std::stable_sort(result.confusions.begin(), result.confusions.end(),
                    [](const Confusion& a, const Confusion& b) { return a.samples > b.samples; });
   return result;

@@ -79,6 +79,14 @@ struct Proportion {
 /// Source    Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22, 1927
 [[nodiscard]] Proportion wilson(std::int64_t hits, std::int64_t of);
 
+/// The mean of independent proportions. Its interval is joined from theirs by MOVER: each end is as far from
+/// the mean as the root of the sum of squared distances of their ends, divided by their number.
+///
+/// Requires  one proportion at least
+/// Source    Zou and Donner, "Construction of confidence limits about effect measures: a general approach",
+///           Statistics in Medicine 27, 2008
+[[nodiscard]] Proportion mean_of_proportions(std::span<const Proportion> proportions);
+
 struct ClassFigures {
   std::string name;
   std::int64_t samples = 0;    ///< of this class
@@ -97,6 +105,8 @@ struct Confusion {
 struct Evaluation {
   const measure::EvaluationRecord* record = nullptr;
   Proportion top_1, top_5;
+  /// The mean of the recalls of the classes that have samples, in which all of these count equally.
+  Proportion balanced;
   std::vector<ClassFigures> classes;  ///< in the order of labels
   std::vector<Confusion> confusions;  ///< the most frequent first, none of 0
   std::string contradiction;          ///< why the counts cannot be from one evaluation; "" if they can

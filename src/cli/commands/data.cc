@@ -244,6 +244,7 @@ int data_command(const Settings& settings) {
                         : std::string("no crop"),
                     source.flip != data::Flip::none ? ", horizontal flip" : ", no flip"));
   print_classes(source, train, test);
+  print_unevenness(train.per_class);
   return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/topology.h"
 #include "cli/screen/screen.h"
+#include "data/class_balance.h"
 #include "data/image/decode.h"
 #include "data/image/inspect.h"
 #include "data/image/scan.h"
@@ -146,6 +147,15 @@ void report_classes(const data::Source& source, const std::vector<ImagePart>& pa
 
 }  // namespace
 
+void print_unevenness(std::span<const std::int64_t> training_images) {
+  const double ratio = data::unevenness(training_images);
+  if (ratio < data::kUneven) return;
+  print(fmt::format(
+      "\nthe largest class has {:.3g} times the training images of the smallest: see --class-weights and --sampler "
+      "(docs/uneven.md)\n",
+      ratio));
+}
+
 std::vector<ImagePart> image_parts(const data::Source& source) {
   std::vector<ImagePart> parts;
   const auto add = [&](const char* name, const data::Dataset* set) {
@@ -165,6 +175,7 @@ int describe_images(const data::Source& source, const std::vector<ImagePart>& pa
                     source.jitter > 0 ? fmt::format(", colours changed by up to {:g}", source.jitter) : ""));
   print_parts(parts, reports);
   print_classes_of_parts(source, parts, reports);
+  print_unevenness(reports.front().per_class);
   if (const auto broken = print_broken(reports, kListed); broken > 0)
     print(fmt::format(
         "{} images are broken, as their headers show; 'paceline data verify' decodes all images and "
@@ -229,7 +240,7 @@ int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
         const auto header = decoder.read_header(file);
         ending = data::ending(header.kind);
         if (decoded) {
-          decoder.decode(file, header, 1, image);
+          decoder.decode(file, header, 1, image, source.range);
           pixels = data::to_ppm(image);
           file = pixels;
           ending = "ppm";

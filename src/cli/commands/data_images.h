@@ -3,7 +3,9 @@
 /// `paceline data info|verify|pack|manifest` for images in files: contents, broken images, duplicates, and
 /// packing into one file.
 
+#include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,9 @@ struct ImagePart {
 
 /// The parts of `source` that are images in files; empty for other data sets.
 [[nodiscard]] std::vector<ImagePart> image_parts(const data::Source& source);
+
+/// Prints a line if classes have very different numbers of training images.
+void print_unevenness(std::span<const std::int64_t> training_images);
 
 /// Prints classes, sizes, kinds, and faults visible in headers. Reads every file, decodes none.
 int describe_images(const data::Source& source, const std::vector<ImagePart>& parts);

@@ -79,42 +79,6 @@ void cut_test_set(Source& source, double fraction) {
 
 }  // namespace
 
-std::optional<Range> range_option(const Spec& spec) {
-  constexpr std::int64_t kMost = 65535;
-  const auto found = spec.options.find("range");
-  if (found == spec.options.end()) return std::nullopt;
-  if (found->second == "own") return Range{};
-  const auto colon = found->second.find(':');
-  if (colon == std::string::npos)
-    base::fail(
-        ErrorKind::usage,
-        "data '{}': range is own (each image's smallest value becomes 0 and its largest 255) or LOW:HIGH, the "
-        "values of 16 bits that become 0 and 255, not '{}'; correct it",
-        spec.text, found->second);
-  Spec ends = spec;  // each number is checked by the same rule with the same message
-  const auto end_from = [&](const std::string& number, std::int64_t least) {
-    ends.options["range"] = number;
-    return static_cast<int>(integer_option(ends, "range", 0, least, kMost));
-  };
-  const int low = end_from(found->second.substr(0, colon), 0);
-  return Range{.fixed = std::pair(low, end_from(found->second.substr(colon + 1), low + 1))};
-}
-
-void scale_to_8_bits(std::span<const std::uint16_t> values, const Range& range, std::span<std::uint8_t> dst) {
-  base::expects(values.size() == dst.size() && !values.empty(), "a byte for each value");
-  auto [low, high] = range.fixed.value_or(std::pair(0, 0));
-  if (!range.fixed) {
-    const auto [least, most] = std::ranges::minmax_element(values);
-    low = *least;
-    high = *most;
-  }
-  const int span = std::max(1, high - low);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const int above = std::clamp<int>(values[i] - low, 0, span);
-    dst[i] = static_cast<std::uint8_t>((2 * 255 * above + span) / (2 * span));
-  }
-}
-
 std::vector<std::string> LabelNumbers::names() const {
   std::vector<std::string> texts;
   for (int c = 0; c < count; ++c) texts.push_back(std::to_string(first + c));
@@ -159,6 +123,7 @@ Source source_of_arrays(const Spec& spec, ArrayParts parts) {
   Source source;
   source.spec = spec.text;
   source.class_names = classes.names();
+  source.range = range_option(spec);
   const auto opened = [&](ArrayPart& part) {
     check_part(*parts.train, classes, part);
     source.resident_bytes += static_cast<std::int64_t>(part.pixels.size() + 8 * part.labels.size());

@@ -17,21 +17,6 @@
 
 namespace paceline::data {
 
-// Values of 16 bits as 8 bits.
-
-/// How values of 16 bits become 8: `range=own` or `range=LOW:HIGH`.
-struct Range {
-  /// nullopt: each image's own smallest and largest value.
-  std::optional<std::pair<int, int>> fixed;
-};
-/// The option `range`; nullopt if it is not given.
-///
-/// Errors   Error(usage) with the rule and the value
-[[nodiscard]] std::optional<Range> range_option(const Spec& spec);
-/// Scales `values` so that the low end of `range` becomes 0 and the high end 255, rounded; values outside
-/// become these. An image of one value becomes 0.
-void scale_to_8_bits(std::span<const std::uint16_t> values, const Range& range, std::span<std::uint8_t> dst);
-
 // Labels that are numbers.
 
 /// Labels first .. first + count - 1.

@@ -99,7 +99,7 @@ struct CifarPythonBatch {
 // listed when opened and decoded when read. docs/formats.md has the rules for parts and classes.
 
 /// Opens `folder:DIR[,size=N|HxW][,eval-size=N|HxW][,eval-resize=N|fit][,crop-area=X][,jitter=X][,flip=0|1]
-/// [,classes=leaf|top][,test=X]`, where DIR may be a tar archive.
+/// [,range=own|LOW:HIGH][,classes=leaf|top][,test=X]`, where DIR may be a tar archive.
 ///
 /// Cost     reads directories, no image (with spec.how.skip_bad_images: decodes every image once, on
 ///          spec.how.threads threads)

@@ -53,16 +53,12 @@ Box evaluated_box(const ImageFormat& format, int eval_resize, int height, int wi
           .width = box_width};
 }
 
-ImageDataset::ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImages part, ImageFormat format,
-                           int eval_resize, std::optional<Seen> evaluated)
-    : store_(std::move(store)),
-      samples_(std::move(part)),
-      format_(format),
-      eval_resize_(eval_resize),
-      evaluated_(evaluated) {
+ImageDataset::ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImages part, Seen seen,
+                           std::optional<Seen> evaluated)
+    : store_(std::move(store)), samples_(std::move(part)), seen_(seen), evaluated_(evaluated) {
   base::expects(samples_.images.size() == samples_.labels.size(), "every image has a label");
-  base::expects(format.channels == 3, "images are read as RGB");
-  base::expects(eval_resize == 0 || eval_resize >= std::max(format.height, format.width),
+  base::expects(seen.format.channels == 3, "images are read as RGB");
+  base::expects(seen.eval_resize == 0 || seen.eval_resize >= std::max(seen.format.height, seen.format.width),
                 "a crop lies inside the resized image");
 }
 
@@ -70,7 +66,7 @@ ImageDataset::~ImageDataset() = default;
 
 std::unique_ptr<Dataset> ImageDataset::as_evaluated() const {
   if (!evaluated_) return nullptr;
-  return std::make_unique<ImageDataset>(store_, samples_, evaluated_->format, evaluated_->eval_resize);
+  return std::make_unique<ImageDataset>(store_, samples_, *evaluated_);
 }
 
 std::size_t ImageDataset::at(std::int64_t index) const {
@@ -114,25 +110,26 @@ std::int32_t ImageDataset::read_part(std::int64_t index, const ChooseBox& choose
 
 void ImageDataset::show(std::int64_t index, std::span<std::uint8_t> pixels) const {
   const auto choose = [this](int height, int width) {
-    return evaluated_box(format_, eval_resize_, height, width);
+    return evaluated_box(seen_.format, seen_.eval_resize, height, width);
   };
   show_part(index, choose, true, pixels);
 }
 
 void ImageDataset::show_part(std::int64_t index, const ChooseBox& choose, bool is_evaluated,
                              std::span<std::uint8_t> pixels) const {
-  base::expects(static_cast<std::int64_t>(pixels.size()) == format_.bytes(), "pixels hold one image");
+  base::expects(static_cast<std::int64_t>(pixels.size()) == seen_.format.bytes(), "pixels hold one image");
   const auto scratch = scratch_.acquire();
   const auto bytes = encoded(index, scratch->encoded);
   const ImageHeader header = scratch->decoder.read_header(bytes);
   const Box box = choose(header.height, header.width);
-  const double scale = is_evaluated ? 1 : std::max(format_.height / box.height, format_.width / box.width);
-  scratch->decoder.decode(bytes, header, scale, scratch->decoded);
+  const double scale =
+      is_evaluated ? 1 : std::max(seen_.format.height / box.height, seen_.format.width / box.width);
+  scratch->decoder.decode(bytes, header, scale, scratch->decoded, seen_.range);
   const auto part = reduced(box, header, scratch->decoded);
   if (is_evaluated)
-    scratch->resizer.resize_as_pil(scratch->decoded, part, format_.height, format_.width, pixels);
+    scratch->resizer.resize_as_pil(scratch->decoded, part, seen_.format.height, seen_.format.width, pixels);
   else
-    scratch->resizer.resize(scratch->decoded, part, format_.height, format_.width, pixels);
+    scratch->resizer.resize(scratch->decoded, part, seen_.format.height, seen_.format.width, pixels);
 }
 
 void ImageDataset::fail_broken(std::int64_t index, const BrokenImage& broken) const {

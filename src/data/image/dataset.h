@@ -40,18 +40,19 @@ class ImageDataset final : public Dataset {
 
   struct Seen {
     ImageFormat format;
-    int eval_resize = 0;  ///< as in Source
+    int eval_resize = 0;         ///< as in Source
+    std::optional<Range> range;  ///< likewise
   };
   /// All parts of one source share `store`. `evaluated`: how as_evaluated() shows a part that is trained on,
-  /// if otherwise than `format` and `eval_resize`.
-  ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImages part, ImageFormat format,
-               int eval_resize = 0, std::optional<Seen> evaluated = {});
+  /// if otherwise than `seen`.
+  ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImages part, Seen seen,
+               std::optional<Seen> evaluated = {});
   ~ImageDataset() override;
 
   [[nodiscard]] std::int64_t size() const override {
     return static_cast<std::int64_t>(samples_.images.size());
   }
-  [[nodiscard]] ImageFormat format() const override { return format_; }
+  [[nodiscard]] ImageFormat format() const override { return seen_.format; }
   [[nodiscard]] std::unique_ptr<Dataset> as_evaluated() const override;
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override;
   std::int32_t read_part(std::int64_t index, const ChooseBox& choose,
@@ -82,8 +83,7 @@ class ImageDataset final : public Dataset {
 
   std::shared_ptr<const ImageStore> store_;
   LabelledImages samples_;
-  ImageFormat format_;
-  int eval_resize_;
+  Seen seen_;
   std::optional<Seen> evaluated_;
   mutable base::ObjectPool<Scratch> scratch_;  ///< as many as reads have ever run at once
 };

@@ -178,6 +178,20 @@ void decode_png(std::span<const std::uint8_t> bytes, const ImageHeader& header, 
   check_png(spng_decode_image(context.get(), dst.pixels.data(), dst.pixels.size(), SPNG_FMT_RGB8, 0));
 }
 
+/// Values [height][width][3] of one of 16 bits.
+std::vector<std::uint16_t> png_of_16_bits(std::span<const std::uint8_t> bytes, const ImageHeader& header) {
+  const PngContext context = open_png(bytes);
+  std::vector<std::uint16_t> with_alpha(4 * static_cast<std::size_t>(header.height) *
+                                        static_cast<std::size_t>(header.width));
+  check_png(spng_decode_image(context.get(), with_alpha.data(), with_alpha.size() * sizeof(std::uint16_t),
+                              SPNG_FMT_RGBA16, 0));
+  std::vector<std::uint16_t> values;
+  values.reserve(with_alpha.size() / 4 * 3);
+  for (std::size_t i = 0; i < with_alpha.size(); ++i)
+    if (i % 4 != 3) values.push_back(with_alpha[i]);
+  return values;
+}
+
 // ---- PPM
 
 /// The header and the position of the pixels: after "P6", width, height and 255, each followed by one blank
@@ -229,6 +243,13 @@ ImageHeader as_turned(ImageHeader header) {
   return header;
 }
 
+bool is_of_16_bits(const ImageHeader& header) { return std::string_view(header.colour).ends_with("16 bit"); }
+
+/// Of one of 16 bits, as it is stored.
+std::vector<std::uint16_t> values_as_stored(std::span<const std::uint8_t> bytes, const ImageHeader& stored) {
+  return stored.kind == ImageKind::tiff ? tiff_of_16_bits(bytes, stored) : png_of_16_bits(bytes, stored);
+}
+
 bool begins_with(std::span<const std::uint8_t> bytes, std::string_view start) {
   return bytes.size() >= start.size() &&
          std::equal(start.begin(), start.end(), bytes.begin(),
@@ -257,9 +278,15 @@ ImageHeader ImageDecoder::read_header(std::span<const std::uint8_t> bytes) {
 }
 
 void ImageDecoder::decode(std::span<const std::uint8_t> bytes, const ImageHeader& header, double least_scale,
-                          RgbImage& dst) {
+                          RgbImage& dst, const std::optional<Range>& range) {
   const ImageHeader stored = as_turned(header);
-  if (header.kind == ImageKind::jpeg)
+  if (range && is_of_16_bits(header)) {
+    const auto values = values_as_stored(bytes, stored);
+    dst.height = stored.height;
+    dst.width = stored.width;
+    dst.pixels.resize(values.size());
+    scale_to_8_bits(values, *range, dst.pixels);
+  } else if (header.kind == ImageKind::jpeg)
     decode_jpeg(jpeg_, bytes, stored, least_scale, dst);
   else if (header.kind == ImageKind::png)
     decode_png(bytes, stored, dst);
@@ -280,23 +307,10 @@ const char* ending(ImageKind kind) {
   return kEndings[static_cast<std::size_t>(kind)];
 }
 
-std::optional<int> largest_of_16_bits(std::span<const std::uint8_t> bytes) {
-  if (!begins_with(bytes, "\x89PNG\r\n\x1A\n")) return std::nullopt;
-  const ImageHeader header = png_header(bytes);
-  if (!std::string_view(header.colour).ends_with("16 bit")) return std::nullopt;
-  check_size(header, bytes.size());
-  const PngContext context = open_png(bytes);
-  std::size_t size = 0;
-  check_png(spng_decoded_image_size(context.get(), SPNG_FMT_PNG, &size));
-  std::vector<std::uint16_t> values(size / sizeof(std::uint16_t));
-  check_png(spng_decode_image(context.get(), values.data(), size, SPNG_FMT_PNG, 0));
-  const bool has_alpha = std::string_view(header.colour).find("alpha") != std::string_view::npos;
-  const auto pixels = static_cast<std::size_t>(header.height) * static_cast<std::size_t>(header.width);
-  const std::size_t channels = values.size() / pixels;
-  int largest = 0;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (!has_alpha || i % channels + 1 < channels) largest = std::max<int>(largest, values[i]);
-  return largest;
+std::vector<std::uint16_t> values_of_16_bits(std::span<const std::uint8_t> bytes) {
+  ImageDecoder decoder;
+  const ImageHeader header = as_turned(decoder.read_header(bytes));
+  return is_of_16_bits(header) ? values_as_stored(bytes, header) : std::vector<std::uint16_t>();
 }
 
 std::vector<std::uint8_t> to_ppm(const RgbImage& image) {

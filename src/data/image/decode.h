@@ -14,6 +14,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "data/range.h"
+
 namespace paceline::data {
 
 /// Why an image cannot be decoded. The caller adds the name of the file.
@@ -58,9 +60,11 @@ class ImageDecoder {
   /// Decodes `bytes` into `dst`. A JPEG may be decoded at 1/2, 1/4 or 1/8 of its size, which is much cheaper:
   /// the smallest scale that is at least `least_scale` is used (1: always full size).
   ///
+  /// `range`: how an image of 16 bits is scaled, as in Source; others stay as they are.
+  ///
   /// Errors   BrokenImage: the data ends early or is damaged
   void decode(std::span<const std::uint8_t> bytes, const ImageHeader& header, double least_scale,
-              RgbImage& dst);
+              RgbImage& dst, const std::optional<Range>& range = {});
 
  private:
   std::unique_ptr<void, JpegCloser> jpeg_;  ///< made for the first JPEG
@@ -76,12 +80,16 @@ void decode_other(std::span<const std::uint8_t> bytes, const ImageHeader& stored
 [[nodiscard]] ImageHeader tiff_header(std::span<const std::uint8_t> bytes);
 void decode_tiff(std::span<const std::uint8_t> bytes, const ImageHeader& stored, RgbImage& dst);
 
-/// The largest value of a PNG of 16 bits, without its alpha channel; nothing for other images. Decoding keeps
+/// The values [height][width][3] of an image of 16 bits as they are stored, without its alpha channel: grey
+/// three times, and a TIFF whose 0 is white inverted. Empty for other images. Decoding without a range keeps
 /// the upper 8 of the 16 bits.
 ///
 /// Cost     decodes the image
-/// Errors   BrokenImage: as decode()
-[[nodiscard]] std::optional<int> largest_of_16_bits(std::span<const std::uint8_t> bytes);
+/// Errors   BrokenImage: as decode(); a TIFF of 16 bits in tiles, planes or signed numbers
+[[nodiscard]] std::vector<std::uint16_t> values_of_16_bits(std::span<const std::uint8_t> bytes);
+/// The same of a TIFF alone, whose header says that it has 16 bits.
+[[nodiscard]] std::vector<std::uint16_t> tiff_of_16_bits(std::span<const std::uint8_t> bytes,
+                                                         const ImageHeader& stored);
 
 // EXIF's orientation (exif.cc): 1 is upright; 2 mirrored; 3 upside down; 4 both; 5 to 8 the same with rows
 // and columns exchanged.

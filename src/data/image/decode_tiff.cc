@@ -147,6 +147,38 @@ ImageHeader tiff_header(Bytes bytes) {
           .turn = turn >= 1 && turn <= 8 ? turn : 1};
 }
 
+std::vector<std::uint16_t> tiff_of_16_bits(Bytes bytes, const ImageHeader& header) {
+  constexpr int kMostSamples = 8;
+  TiffSource source{.bytes = bytes, .said = {}};
+  const TiffFile file = open_tiff(source);
+  const auto samples = tag_of(file.get(), TIFFTAG_SAMPLESPERPIXEL);
+  const auto photometric = tag_of(file.get(), TIFFTAG_PHOTOMETRIC);
+  const bool is_grey = photometric == PHOTOMETRIC_MINISBLACK || photometric == PHOTOMETRIC_MINISWHITE;
+  const tmsize_t bytes_of_row = TIFFScanlineSize(file.get());
+  if (tag_of(file.get(), TIFFTAG_BITSPERSAMPLE) != 16 || TIFFIsTiled(file.get()) != 0 ||
+      tag_of(file.get(), TIFFTAG_PLANARCONFIG) != PLANARCONFIG_CONTIG ||
+      tag_of(file.get(), TIFFTAG_SAMPLEFORMAT) != SAMPLEFORMAT_UINT ||
+      !(is_grey || (photometric == PHOTOMETRIC_RGB && samples >= 3)) || samples < 1 ||
+      samples > kMostSamples || bytes_of_row < 1 || bytes_of_row > kMostAtOnce)
+    throw BrokenImage(
+        "TIFF: range= is for 16 bits without sign, grey or RGB, in rows with the channels of a pixel together; write "
+        "it so");
+  const auto width = static_cast<std::size_t>(header.width);
+  std::vector<std::uint16_t> row(static_cast<std::size_t>(bytes_of_row) / sizeof(std::uint16_t));
+  if (row.size() < width * samples) fail_tiff(source, "its header is damaged");
+  std::vector<std::uint16_t> values;
+  values.reserve(values_in(header));
+  for (int y = 0; y < header.height; ++y) {
+    if (TIFFReadScanline(file.get(), row.data(), static_cast<std::uint32_t>(y), 0) != 1)
+      fail_tiff(source, "its pixels are damaged or end early");
+    for (std::size_t x = 0; x < width; ++x)
+      for (std::size_t c = 0; c < 3; ++c) values.push_back(row[x * samples + (is_grey ? 0 : c)]);
+  }
+  if (photometric == PHOTOMETRIC_MINISWHITE)
+    for (auto& value : values) value = static_cast<std::uint16_t>(65535 - value);
+  return values;
+}
+
 void decode_tiff(Bytes bytes, const ImageHeader& header, RgbImage& dst) {
   TiffSource source{.bytes = bytes, .said = {}};
   const TiffFile file = open_tiff(source);

@@ -87,38 +87,65 @@ std::vector<std::uint32_t> some_of(const ImageListing& listing, const std::vecto
   return some;
 }
 
-/// Refuses PNG files of 16 bits whose values end far below 65535, as those of scans of 12 bits do: decoding
-/// keeps the upper 8 bits, so hardly anything is left of them. A few such files among others are noted.
-void check_16_bits(const Spec& spec, const ImageStore& store, const ImageListing& listing,
-                   const std::vector<std::uint32_t>& train, std::vector<std::string>& notes) {
-  constexpr int kSmall = 1 << 14, kAll = 1 << 16;
+/// Images of 16 bits among some of the training images.
+struct DeepImages {
+  int looked_at = 0;
+  int deep = 0;              ///< of 16 bits
+  int small = 0;             ///< of these, whose values end far below 65535
+  int largest_of_small = 0;  ///< the largest value of those
+};
+
+DeepImages find_deep(const ImageStore& store, const ImageListing& listing,
+                     const std::vector<std::uint32_t>& train) {
+  constexpr int kSmall = 1 << 14;
   constexpr int kEnough = 8;  // good ones, for which no more are decoded
-  int deep = 0, small = 0, largest = 0;
+  DeepImages found;
   std::vector<std::uint8_t> buffer;
-  for (const auto image : some_of(listing, train, {".png"})) {
-    if (small == 0 && deep >= kEnough) break;
+  for (const auto image : some_of(listing, train, {".png", ".tif", ".tiff"})) {
+    if (found.small == 0 && found.deep >= kEnough) break;
     try {
-      const auto value = largest_of_16_bits(store.bytes(image, buffer));
-      if (!value) continue;
-      ++deep;
-      if (*value >= kSmall) continue;
-      ++small;
-      largest = std::max(largest, *value);
+      const auto values = values_of_16_bits(store.bytes(image, buffer));
+      ++found.looked_at;
+      if (values.empty()) continue;
+      ++found.deep;
+      const int largest = *std::ranges::max_element(values);
+      if (largest >= kSmall) continue;
+      ++found.small;
+      found.largest_of_small = std::max(found.largest_of_small, largest);
     } catch (const BrokenImage&) {
       continue;  // named when it is read
     } catch (const base::Error&) {
       continue;
     }
   }
-  if (small == 0) return;
-  int factor = 1;
-  while (2 * factor * std::max(largest, 1) < kAll) factor *= 2;
+  return found;
+}
+
+/// Notes how images of 16 bits become 8 bits. Refuses to take the upper 8 bits where values end far below
+/// 65535, as those of scans of 12 bits do: hardly anything would be left of them. A few such files among
+/// others are noted.
+void check_16_bits(Source& source, const ImageStore& store, const ImageListing& listing,
+                   const std::vector<std::uint32_t>& train) {
+  const auto found = find_deep(store, listing, train);
+  const auto of_those = fmt::format("of the {} PNG and TIFF files that were looked at", found.looked_at);
+  if (source.range) {
+    source.notes.push_back(
+        found.deep == 0
+            ? fmt::format("range={} changes nothing: none {} has 16 bits", text_of(*source.range), of_those)
+            : fmt::format("range={}: {} {} have 16 bits, {}", text_of(*source.range), found.deep, of_those,
+                          source.range->fixed ? "of which these values become 0 and 255"
+                                              : "each scaled by its own smallest and largest value"));
+    return;
+  }
+  if (found.small == 0) return;
+  int end = 1;
+  while (end <= found.largest_of_small) end *= 2;
   const auto said = fmt::format(
-      "{} of the {} PNG files of 16 bits that were looked at hold values up to {} of 65535, of which {} levels are "
-      "left in the 8 bits that are read; multiply them by {}, or write them as 8 bits",
-      small, deep, largest, largest / 256 + 1, factor);
-  if (2 * small >= deep) base::fail(ErrorKind::data, "data '{}': {}", spec.text, said);
-  notes.push_back(said);
+      "{} {} have 16 bits and hold values up to {} of 65535, of which {} levels are left in the 8 bits that are "
+      "read; add range=0:{}, or range=own, which scales each image by its own values",
+      found.small, of_those, found.largest_of_small, found.largest_of_small / 256 + 1, std::max(1, end - 1));
+  if (2 * found.small >= found.deep) base::fail(ErrorKind::data, "data '{}': {}", source.spec, said);
+  source.notes.push_back(said);
 }
 
 /// Says that EXIF turns images: other programs may not, and see them as they are stored.
@@ -193,6 +220,7 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   source.crop_area = decimal_option(spec, "crop-area", 0.08, 0.01, 1);
   source.jitter = decimal_option(spec, "jitter", 0, 0, 1);
   source.eval_resize = eval_resize_of(spec, evaluated);
+  source.range = range_option(spec);
   source.flip = integer_option(spec, "flip", 1, 0, 1) != 0 ? Flip::random : Flip::none;
 
   const bool has_table = spec.options.contains("labels");
@@ -215,7 +243,7 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
                     spec.options.at("test")));
   source.class_names = std::move(arranged.class_names);
   source.notes = std::move(arranged.notes);
-  check_16_bits(spec, *store, listing, arranged.train.images, source.notes);
+  check_16_bits(source, *store, listing, arranged.train.images);
   note_turned(*store, listing, arranged.train.images, source.notes);
   if (spec.how.skip_bad_images) {
     leave_out_broken(*store, "training", spec.how, arranged.train, source.notes);
@@ -231,12 +259,13 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
     return std::make_unique<ImageDataset>(
         store,
         ImageDataset::LabelledImages{.images = std::move(part.images), .labels = std::move(part.labels)},
-        seen.format, seen.eval_resize, as_evaluated);
+        seen, as_evaluated);
   };
-  const ImageDataset::Seen tested{evaluated, source.eval_resize};
+  const ImageDataset::Seen tested{evaluated, source.eval_resize, source.range};
   // Of another size than evaluation's, training without augmentation takes all that fits.
-  source.train = format == evaluated ? dataset(arranged.train, tested, {})
-                                     : dataset(arranged.train, {.format = format}, tested);
+  source.train = format == evaluated
+                     ? dataset(arranged.train, tested, {})
+                     : dataset(arranged.train, {.format = format, .range = source.range}, tested);
   if (!arranged.validation.images.empty()) source.validation = dataset(arranged.validation, tested, {});
   source.test = dataset(arranged.test, tested, {});
   source.description = fmt::format(

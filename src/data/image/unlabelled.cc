@@ -71,9 +71,9 @@ NamedImages find_images(std::span<const fs::path> given) {
 }
 
 UnlabelledImages::UnlabelledImages(std::span<const fs::path> files, const ImageFormat& format,
-                                   int eval_resize)
-    : images_(store_of_files("", listing_of(files)), all_of(files.size()), {format.height, format.width, 3},
-              eval_resize),
+                                   int eval_resize, std::optional<Range> range)
+    : images_(store_of_files("", listing_of(files)), all_of(files.size()),
+              {.format = {format.height, format.width, 3}, .eval_resize = eval_resize, .range = range}),
       format_(format) {
   base::expects(format.channels == 3 || format.channels == 1, "images are of colours or grey");
 }

@@ -32,8 +32,10 @@ struct NamedImages {
 /// Threads  as Dataset; fault() too
 class UnlabelledImages final : public Dataset {
  public:
-  /// `format` has 3 channels, or 1: then images are turned into grey as PIL's convert("L") does.
-  UnlabelledImages(std::span<const std::filesystem::path> files, const ImageFormat& format, int eval_resize);
+  /// `format` has 3 channels, or 1: then images are turned into grey as PIL's convert("L") does. `range`: as
+  /// in Source.
+  UnlabelledImages(std::span<const std::filesystem::path> files, const ImageFormat& format, int eval_resize,
+                   std::optional<Range> range = {});
 
   [[nodiscard]] std::int64_t size() const override { return images_.size(); }
   [[nodiscard]] ImageFormat format() const override { return format_; }

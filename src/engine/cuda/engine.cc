@@ -37,7 +37,8 @@ class CudaEngine final : public Engine {
         optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_, reports_.is_halted()),
         sections_(*runtime_, compute_, program_.options().captures, why_eager(program_)),
         backward_sections_(cut_backward_pass(program_, {})) {
-    weights_changed();  // copies the host's arrays, which are 0, to the device
+    for (const auto& entry : program_.ops()) entry.op->start(exec_);
+    weights_changed();  // copies the host's arrays, which are 0, to the device, and waits
   }
 
   [[nodiscard]] std::string name() const override { return settings_.name; }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "base/error.h"
 
@@ -296,6 +298,14 @@ PACELINE_INSTANTIATE(double)
 namespace {
 /// To a multiple of 2^-24; NaN and infinity stay what they are.
 double rounded(double loss) { return std::nearbyint(loss * 0x1p24) * 0x1p-24; }
+
+/// The weighted target of each class for a sample of `label`.
+std::vector<double> targets(const graph::SoftmaxCrossEntropy& loss, int classes, std::int32_t label) {
+  std::vector<double> result(static_cast<std::size_t>(classes), loss.label_smoothing / classes);
+  result[static_cast<std::size_t>(label)] += 1 - loss.label_smoothing;
+  for (std::size_t k = 0; k < loss.class_weights.size(); ++k) result[k] *= loss.class_weights[k];
+  return result;
+}
 }  // namespace
 
 template <typename T>
@@ -321,7 +331,13 @@ LossSums softmax_cross_entropy_forward(const OpShapes& shapes, const graph::Soft
     const double log_total = std::log(total);
     const double of_label = log_total - (static_cast<double>(logits[label]) - static_cast<double>(*largest));
     const double of_all = log_total - logit_sum / classes;  // mean of -log p over the classes
-    const double value = (1 - loss.label_smoothing) * of_label + loss.label_smoothing * of_all;
+    double value = (1 - loss.label_smoothing) * of_label + loss.label_smoothing * of_all;
+    if (!loss.class_weights.empty()) {
+      const auto target = targets(loss, classes, label);
+      value = 0;
+      for (std::size_t k = 0; k < target.size(); ++k)
+        value += target[k] * (log_total - (static_cast<double>(logits[k]) - static_cast<double>(*largest)));
+    }
     exact += value;
     sums += {.loss = rounded(value), .correct = largest - logits == label ? 1 : 0, .samples = 1};
   }
@@ -334,13 +350,13 @@ void softmax_cross_entropy_backward(const OpShapes& shapes, const graph::Softmax
                                     const T* probabilities, std::span<const std::int32_t> labels,
                                     double gradient_scale, T* d_logits) {
   const int classes = shapes.src.channels;
-  const double everywhere = loss.label_smoothing / classes;
-  for (int n = 0; n < shapes.batch; ++n, probabilities += classes, d_logits += classes)
-    for (int k = 0; k < classes; ++k) {
-      const double target =
-          everywhere + (labels[static_cast<std::size_t>(n)] == k ? 1 - loss.label_smoothing : 0.0);
-      d_logits[k] += static_cast<T>((static_cast<double>(probabilities[k]) - target) * gradient_scale);
-    }
+  for (int n = 0; n < shapes.batch; ++n, probabilities += classes, d_logits += classes) {
+    const auto target = targets(loss, classes, labels[static_cast<std::size_t>(n)]);
+    const double total = loss.class_weights.empty() ? 1 : std::accumulate(target.begin(), target.end(), 0.0);
+    for (std::size_t k = 0; k < target.size(); ++k)
+      d_logits[k] +=
+          static_cast<T>((static_cast<double>(probabilities[k]) * total - target[k]) * gradient_scale);
+  }
 }
 
 #define PACELINE_INSTANTIATE(T)                                                                              \

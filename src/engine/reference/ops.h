@@ -174,7 +174,8 @@ void global_average_pool_backward(const OpShapes& shapes, const T* d_dst, T* d_s
 // Softmax followed by cross-entropy with label smoothing, as one op.
 //
 // With smoothing e and K classes the target is (1 - e) on the label plus e / K on every class, as in
-// PyTorch.
+// PyTorch. A weight of a class multiplies its target, there too: the loss is the sum over the classes of
+// target * weight * -log(probability). Nothing is divided by the sum of the weights.
 //
 // Shapes   logits, probabilities, d_logits [N, K]
 
@@ -185,7 +186,7 @@ LossSums softmax_cross_entropy_forward(const OpShapes& shapes, const graph::Soft
                                        const T* logits, std::span<const std::int32_t> labels,
                                        T* probabilities, double* exact_loss);
 
-/// d_logits += (probabilities - target) * gradient_scale.
+/// d_logits += (probabilities * sum of weighted targets - weighted target) * gradient_scale.
 template <typename T>
 void softmax_cross_entropy_backward(const OpShapes& shapes, const graph::SoftmaxCrossEntropy& loss,
                                     const T* probabilities, std::span<const std::int32_t> labels,

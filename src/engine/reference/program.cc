@@ -154,7 +154,9 @@ struct Program<T>::Forward {
     }
     std::copy_n(logits, program.pass_.logits.empty() ? 0 : samples.batch * samples.src.channels,
                 program.pass_.logits.begin());
-    program.sums_ = softmax_cross_entropy_forward(samples, op, logits, program.pass_.labels, program.dst(i),
+    const auto loss =
+        program.pass_.training ? op : graph::SoftmaxCrossEntropy{.label_smoothing = op.label_smoothing};
+    program.sums_ = softmax_cross_entropy_forward(samples, loss, logits, program.pass_.labels, program.dst(i),
                                                   &program.exact_loss_);
   }
   template <typename Op>

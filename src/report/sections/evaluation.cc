@@ -227,17 +227,20 @@ Table overall_table(const measure::Record& record, const Evaluation& result, con
       .id = id,
       .title = "Evaluation: " + part_of_data(record),
       .definition =
-          "Every image counts once. Top-5: the label is among the five classes with the largest logits. "
-          "Intervals of accuracies: 95 %, Wilson's score interval.",
+          "Every image counts once. Top-5: the label is among the five classes with the largest logits. Mean of "
+          "classes: of their accuracies (balanced accuracy), so that small classes count as much as large ones. "
+          "Intervals of accuracies: 95 %, Wilson's score interval; of the mean, joined from those (MOVER).",
       .columns = {{.key = "part", .label = "part"},
                   {.key = "samples", .label = "images", .format = Format::integer},
                   {.key = "reads", .label = "images read", .format = Format::integer},
                   {.key = "loss", .label = "loss", .format = Format::fixed3},
                   {.key = "top_1", .label = "top-1", .format = Format::percent1},
-                  {.key = "top_5", .label = "top-5", .format = Format::percent1}}};
+                  {.key = "top_5", .label = "top-5", .format = Format::percent1},
+                  {.key = "balanced", .label = "mean of classes", .format = Format::percent1}}};
   table.rows.push_back({words(evaluation.part), value(static_cast<double>(evaluation.samples)),
                         value(static_cast<double>(evaluation.reads)), value(evaluation.loss),
-                        share_cell(result.top_1, ""), share_cell(result.top_5, "")});
+                        share_cell(result.top_1, ""), share_cell(result.top_5, ""),
+                        share_cell(result.balanced, "")});
   return table;
 }
 

@@ -48,6 +48,7 @@ constexpr const char* kClassesKey = "classes";
 constexpr const char* kImageKey = "image";
 constexpr const char* kEvaluatedKey = "eval_image";  ///< only where evaluation has a size of its own
 constexpr const char* kResizeKey = "eval_resize";    ///< only where evaluation resizes
+constexpr const char* kRangeKey = "range";           ///< only where values of 16 bits are scaled
 constexpr std::int64_t kMostResized = 1 << 16;
 
 std::string sides_of(const data::ImageFormat& format) {
@@ -219,6 +220,10 @@ data::DataIdentity data_in(const SafetensorsFile& checkpoint) {
       fail_damaged(checkpoint, kResizeKey);
     data.eval_resize = static_cast<int>(resize);
   }
+  if (const std::string range = text_in(checkpoint, kRangeKey); !range.empty()) {
+    data.range = data::range_named(range);
+    if (!data.range) fail_damaged(checkpoint, kRangeKey);
+  }
   data.train = list_in(checkpoint, "train");
   data.validation = list_in(checkpoint, "validation");
   data.test = list_in(checkpoint, "test");
@@ -233,6 +238,7 @@ Metadata texts_of(const data::DataIdentity& data) {
                  {"std", fmt::format("{}", fmt::join(data.stddev, ":"))}};
   if (data.evaluated != data.format) texts[kEvaluatedKey] = sides_of(data.evaluated);
   if (data.eval_resize > 0) texts[kResizeKey] = std::to_string(data.eval_resize);
+  if (data.range) texts[kRangeKey] = data::text_of(*data.range);
   for (const auto& [part, list] :
        {std::pair{"train", &data.train}, {"validation", &data.validation}, {"test", &data.test}}) {
     if (list->sha256.empty()) continue;
@@ -282,6 +288,9 @@ FormatDifference difference_of_format(const data::DataIdentity& then, const data
       parts.push_back(data.eval_resize == 0
                           ? "to test as much as fits"
                           : fmt::format("to test resized to {} and cropped", data.eval_resize));
+    if (then.range != now.range)
+      parts.push_back(data.range ? fmt::format("of range {}", data::text_of(*data.range))
+                                 : "of the upper 8 of 16 bits");
     if (then.stddev != now.stddev) parts.push_back(fmt::format("of std {}", fmt::join(data.stddev, ":")));
     return fmt::format("{}", fmt::join(parts, ", "));
   };

@@ -1,5 +1,6 @@
 #include "train/given/job.h"
 
+#include <memory>
 #include <span>
 
 namespace paceline::train {
@@ -49,6 +50,16 @@ engine::CompileOptions evaluation_compile_options(const Options& options, const 
   compiled.reduce_statistics = [](std::span<double>) {};
   compiled.stored_images = 0;
   return compiled;
+}
+
+data::Sampler sampler_of(const Options& options, const Resolved& resolved, const data::Source& source) {
+  const auto order = options.same_order ? data::Order::shuffled_once : data::Order::shuffled;
+  const auto& train = *source.train;
+  if (!options.balanced_sampler) return {train.size(), options.seed, order};
+  return {train.size(),
+          std::make_shared<data::BalancedOrder>(train, source.classes(), options.seed,
+                                                resolved.steps_per_epoch * resolved.global_batch),
+          order};
 }
 
 data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank) {

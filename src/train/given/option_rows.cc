@@ -132,6 +132,14 @@ constexpr OptionRow<Options> kTrainingRows[] = {
     {"label-smoothing", "X", kWhat,
      "label smoothing: the part of the target that is spread evenly over all classes", kRuns | kEvaluate,
      at<&O::label_smoothing>({.most = 0.999})},
+    {"class-weights", "balanced|FILE", kWhat,
+     "multiply the loss of a training image by the weight of its class: balanced, inverse to the number of training "
+     "images of the class, or those of a CSV file with a line 'class,weight' for each class; evaluation has no weights",
+     kRuns, at<&O::class_weights>()},
+    {"sampler", "uniform|balanced", kWhat,
+     "which training images an epoch draws: each once, or each class equally often, so that images of small classes "
+     "come several times and not all of large ones do",
+     kRuns, at<&O::balanced_sampler>({.words = "uniform|balanced", .left_out = "uniform"})},
     {"workers", "N", kWho,
      "workers of all processes together, which share every global batch (default: one per process)",
      kTrain | kSweep | kComm | kSearch | kEvaluate, at<&O::workers>({.least = 1, .most = kManyWorkers})},

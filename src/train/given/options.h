@@ -148,6 +148,8 @@ struct Options {
   std::string freeze;     ///< "layer1,bn*": patterns of graph/rates.h
   std::string lr_factor;  ///< "fc=10,layer4=2"
   double label_smoothing = 0;
+  std::string class_weights;  ///< "balanced", a file, or empty: data/class_balance.h
+  bool balanced_sampler = false;
   bool augment = true;  ///< random crop and flip: the data set's defaults, or as set below
   std::optional<int> crop_padding;
   data::CropFill crop_fill = data::CropFill::black;

@@ -240,6 +240,11 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
   if (options.label_smoothing < 0 || options.label_smoothing >= 1)
     fail(ErrorKind::usage, "--label-smoothing must be in [0, 1), is {:g}", options.label_smoothing);
 
+  if (options.balanced_sampler && options.class_weights == "balanced")
+    fail(
+        ErrorKind::usage,
+        "--sampler balanced with --class-weights balanced: each makes up for the sizes of the classes, and both would "
+        "do so twice; leave one of them out, or give weights of your own in a file");
   if (options.test_set == TestSet::every && options.evaluate_every == 0)
     fail(
         ErrorKind::usage,

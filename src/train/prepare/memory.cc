@@ -113,6 +113,8 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   plan.lines.push_back(
       {"loader", (hands_out ? 1 : resolved.local_workers) *
                      data::Loader::planned_bytes(format, loader_options(options, resolved, 0))});
+  if (options.balanced_sampler)
+    plan.lines.push_back({"samples by class", data::BalancedOrder::planned_bytes(*source.train)});
   if (hands_out)
     plan.lines.push_back(
         {"inputs and outputs on their way", data_parallel_bytes(resolved, format.bytes(), graph.classes())});

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/topology.h"
-#include "data/loader.h"
+#include "data/class_balance.h"
 #include "graph/initialise.h"
 #include "graph/layout.h"
 #include "graph/rates.h"
@@ -292,6 +292,8 @@ graph::Graph make_graph(const Options& options, const data::Source& source) {
                "--zero-gamma: model '{}' has no residual block that ends in a batch norm; leave it out",
                options.model);
   freeze_layers(options, graph);
+  if (!options.class_weights.empty())
+    graph::set_class_weights(graph, data::class_weights(options.class_weights, source));
   const auto is_norm = [](const graph::Node& node) { return node.as<graph::BatchNorm>() != nullptr; };
   if (options.batch_norm != engine::BatchNormMode::local && std::ranges::none_of(graph.nodes, is_norm))
     base::fail(base::ErrorKind::usage,

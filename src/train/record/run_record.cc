@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "data/class_balance.h"
 #include "graph/layout.h"
 #include "measure/disturbance.h"
 #include "measure/environment.h"
@@ -112,6 +113,34 @@ std::string describe_memory(const Record& record) {
   return text;
 }
 
+/// Which samples an epoch draws, and with which weights.
+void describe_draws(const Options& options, const Resolved& resolved, const graph::Graph& graph,
+                    const data::Source& source, Record& record) {
+  const auto& weights = graph.nodes.back().as<graph::SoftmaxCrossEntropy>()->class_weights;
+  if (!weights.empty()) {
+    record.data.class_weights = weights;
+    const auto [least, most] = std::ranges::minmax_element(weights);
+    const auto of = [&](auto weight) {
+      const auto label = static_cast<std::size_t>(weight - weights.begin());
+      return fmt::format("{:.3g} ('{}')", *weight, base::visible(source.class_names[label]));
+    };
+    record.notes.push_back(fmt::format(
+        "--class-weights {}: from {} to {}, mean 1 over the training images; training losses are weighted, "
+        "those of validation and test are not",
+        options.class_weights, of(least), of(most)));
+  }
+  if (options.balanced_sampler)
+    record.notes.push_back("--sampler balanced: " +
+                           data::balanced_sentence(source, resolved.steps_per_epoch * resolved.global_batch) +
+                           "; training losses and accuracies are of the draws");
+  else if (resolved.dropped_per_epoch > 0)
+    record.notes.push_back(
+        fmt::format("the last {} samples of each epoch's order do not fill a global batch of {} and "
+                    "are left out of that epoch{}",
+                    resolved.dropped_per_epoch, resolved.global_batch,
+                    options.same_order ? ", the same ones in all" : " (each epoch has another order)"));
+}
+
 Record begin_record(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                     const data::Source& source, const graph::MemoryPlan& plan, const MemoryLimits& limits,
                     const Backend& backend) {
@@ -185,12 +214,7 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
         "shards of {} samples: the same bits for any number of threads, and of workers that --shard accepts",
         options.shard));
   for (const auto& note : source.notes) record.notes.push_back(note);
-  if (resolved.dropped_per_epoch > 0)
-    record.notes.push_back(
-        fmt::format("the last {} samples of each epoch's order do not fill a global batch of {} and "
-                    "are left out of that epoch{}",
-                    resolved.dropped_per_epoch, resolved.global_batch,
-                    options.same_order ? ", the same ones in all" : " (each epoch has another order)"));
+  describe_draws(options, resolved, graph, source, record);
   return record;
 }
 

@@ -216,6 +216,23 @@ TEST(Comparability, RefusesAccuraciesOfTwoPartsOfImages) {
               Contains(HasSubstr("tested on images of the training's size, this of 288x288")));
 }
 
+TEST(Comparability, RefusesAccuraciesOfOtherClassWeights) {
+  auto one = make_training({}), other = one;
+  other.settings["sampler"] = "balanced";
+  EXPECT_FALSE(compare(one, other, Topic::convergence).comparable());
+  other.settings.erase("sampler");
+  one.settings["class-weights"] = other.settings["class-weights"] = "weights.csv";
+  one.data.class_weights = {0.5, 2};
+  other.data.class_weights = {0.5, 2};
+  EXPECT_TRUE(compare(one, other, Topic::convergence).comparable());
+  other.data.class_weights = {0.75, 1.5};  // another file of this name
+  EXPECT_THAT(compare(one, other, Topic::convergence).refusals,
+              Contains(HasSubstr("--class-weights hold other")));
+  auto timed = make_record({}), weighted = timed;
+  weighted.settings["class-weights"] = "balanced";
+  EXPECT_TRUE(compare(timed, weighted, Topic::sweep).comparable());
+}
+
 TEST(Comparability, LetsRemediesAndExecutionDifferBetweenAccuracies) {
   auto other = make_training({.variant = "+ LARS", .workers = 2, .global_batch = 2048});
   other.settings["optimizer"] = "lars";

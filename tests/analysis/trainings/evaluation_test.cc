@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "analysis/trainings/evaluation.h"
 #include "base/rng.h"
 
@@ -61,11 +63,27 @@ TEST(Evaluation, GivesRecallPrecisionAndTheMostFrequentConfusions) {
   EXPECT_DOUBLE_EQ(result.classes[0].precision.value().value, 6.0 / 8);
   EXPECT_DOUBLE_EQ(result.classes[1].precision.value().value, 7.0 / 11);
   EXPECT_FALSE(result.classes[2].recall.has_value());
+  EXPECT_DOUBLE_EQ(result.balanced.value, (0.6 + 0.7) / 2) << "of the classes that have images";
   EXPECT_DOUBLE_EQ(result.classes[2].precision.value().value, 0);
   ASSERT_EQ(result.confusions.size(), 3u);
   EXPECT_EQ(result.confusions[0].label, 0u);
   EXPECT_EQ(result.confusions[0].predicted, 1u);
   EXPECT_EQ(result.confusions[0].samples, 4);
+}
+
+TEST(Evaluation, JoinsTheIntervalsOfAMean) {
+  const auto few = wilson(3, 4), many = wilson(900, 1000);
+  EXPECT_DOUBLE_EQ(mean_of_proportions(std::vector{many}).low, many.low) << "of one it is its own";
+  EXPECT_DOUBLE_EQ(mean_of_proportions(std::vector{many}).high, many.high);
+  const auto mean = mean_of_proportions(std::vector{few, many});
+  EXPECT_DOUBLE_EQ(mean.value, (0.75 + 0.9) / 2);
+  EXPECT_DOUBLE_EQ(mean.low, mean.value - std::hypot(few.value - few.low, many.value - many.low) / 2);
+  EXPECT_DOUBLE_EQ(mean.high, mean.value + std::hypot(few.high - few.value, many.high - many.value) / 2);
+  // Of many equal ones it becomes that of all their samples together: 100 times 50 of 100.
+  const auto joined = mean_of_proportions(std::vector(100, wilson(50, 100))), whole = wilson(5'000, 10'000);
+  EXPECT_NEAR(joined.low, whole.low, 3e-4);
+  EXPECT_NEAR(joined.high, whole.high, 3e-4);
+  EXPECT_EQ(mean_of_proportions(std::vector(3, wilson(7, 7))).high, 1);
 }
 
 TEST(Evaluation, NamesCountsThatContradictEachOther) {

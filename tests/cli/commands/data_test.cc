@@ -1,5 +1,6 @@
 /// Image folders through the real program: info, verify, pack, and trainings that start from them.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,6 +75,16 @@ TEST_F(Images, AreDescribedAndVerified) {
   EXPECT_THAT(broken.out, AllOf(HasSubstr("broken: images/train/a/cut.jpg"),
                                 HasSubstr("in both train and test: 1, of them 1 under another class")));
   EXPECT_THAT(broken.err, HasSubstr("1 of 66 images are broken"));
+}
+
+TEST_F(Images, AreNamedUnevenFromFourTimesOn) {
+  const auto info = [&] { return run({"data", "info", "folder:uneven"}).out; };
+  for (const char* part : {"train", "test"})
+    for (int i = 0; i < 15; ++i)
+      folder_.write(fmt::format("uneven/{}/{}/{}.ppm", part, i < 12 ? "a" : "b", i), picture(8, i));
+  EXPECT_THAT(info(), HasSubstr("the largest class has 4 times the training images of the smallest"));
+  folder_.write("uneven/train/b/15.ppm", picture(8, 15));
+  EXPECT_THAT(info(), testing::Not(HasSubstr("training images of the smallest")));
 }
 
 // A list that is the input of the next step was cut after 20 names, like a message.

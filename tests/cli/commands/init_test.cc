@@ -156,7 +156,8 @@ TEST_F(Init, CutsATestSetFromPhotographsOfManySizes) {
   EXPECT_THAT(done.out, AllOf(HasSubstr("no test folder"), HasSubstr("fewer than 10 training images")));
   EXPECT_THAT(recipe(),
               AllOf(HasSubstr("classes=top,size="), HasSubstr("a fifth of every class is the test set"),
-                    HasSubstr("crop-area=0.25"), Not(HasSubstr("label-smoothing = 0.2"))));
+                    HasSubstr("crop-area=0.25"), HasSubstr("class-weights = \"balanced\""),
+                    Not(HasSubstr("label-smoothing = 0.2"))));
   expect_plan({"images of 3 classes"});
 }
 

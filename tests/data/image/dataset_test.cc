@@ -59,8 +59,8 @@ TEST(ImageDataset, ResizesAllOfAJpegForEvaluation) {
   RgbImage whole;
   decoder.decode(file, decoder.read_header(file), 1, whole);
   for (const int eval_resize : {0, 36}) {
-    const ImageDataset set(store_of_files(folder.path(), listing), {.images = {0}, .labels = {7}}, format,
-                           eval_resize);
+    const ImageDataset set(store_of_files(folder.path(), listing), {.images = {0}, .labels = {7}},
+                           {.format = format, .eval_resize = eval_resize});
     std::vector<std::uint8_t> seen(static_cast<std::size_t>(format.bytes())), expected(seen);
     EXPECT_EQ(set.read(0, seen), 7);
     Resizer().resize_as_pil(whole, evaluated_box(format, eval_resize, 800, 600), 32, 32, expected);

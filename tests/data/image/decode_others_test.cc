@@ -144,6 +144,35 @@ TEST_F(DecodeOthers, TransparencyIsDroppedNotMultiplied) {
   EXPECT_EQ(decoded(written()).pixels, image.pixels);
 }
 
+TEST_F(DecodeOthers, TiffOf16BitsGivesItsValues) {
+  const auto written_as = [&](std::uint16_t photometric, std::uint16_t samples, std::uint16_t planes,
+                              std::vector<std::uint16_t> values) {
+    TIFF* const file = TIFFOpen(path().c_str(), "w");
+    TIFFSetField(file, TIFFTAG_IMAGEWIDTH, values.size() / samples);
+    TIFFSetField(file, TIFFTAG_IMAGELENGTH, 1);
+    TIFFSetField(file, TIFFTAG_SAMPLESPERPIXEL, samples);
+    TIFFSetField(file, TIFFTAG_BITSPERSAMPLE, 16);
+    TIFFSetField(file, TIFFTAG_PHOTOMETRIC, photometric);
+    TIFFSetField(file, TIFFTAG_PLANARCONFIG, planes);
+    for (std::uint16_t plane = 0; plane < (planes == PLANARCONFIG_SEPARATE ? samples : 1); ++plane)
+      TIFFWriteScanline(file, values.data(), 0, plane);
+    TIFFClose(file);
+    return written();
+  };
+  constexpr auto kWhole = PLANARCONFIG_CONTIG;
+  using testing::ElementsAre;
+  EXPECT_THAT(values_of_16_bits(written_as(PHOTOMETRIC_MINISBLACK, 1, kWhole, {7, 4095})),
+              ElementsAre(7, 7, 7, 4095, 4095, 4095));
+  EXPECT_THAT(values_of_16_bits(written_as(PHOTOMETRIC_MINISWHITE, 1, kWhole, {7, 65535})),
+              ElementsAre(65528, 65528, 65528, 0, 0, 0));
+  EXPECT_THAT(values_of_16_bits(written_as(PHOTOMETRIC_RGB, 3, kWhole, {1, 2, 3, 40000, 5, 6})),
+              ElementsAre(1, 2, 3, 40000, 5, 6));
+  const auto planes = written_as(PHOTOMETRIC_RGB, 3, PLANARCONFIG_SEPARATE, {1, 2, 3});
+  EXPECT_THROW((void)values_of_16_bits(planes), BrokenImage);
+  EXPECT_EQ(reason_of(planes), "") << "without a range libtiff converts it";
+  EXPECT_THAT(values_of_16_bits(tiff(few_colours(4, 6))), testing::IsEmpty()) << "8 bits";
+}
+
 TEST_F(DecodeOthers, FalseTagsOfATiffAreRefused) {
   auto file = tiff(few_colours(4, 6));
   const auto set = [&](std::uint16_t tag, std::uint32_t value,

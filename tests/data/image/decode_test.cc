@@ -68,21 +68,46 @@ TEST(Decode, GivesEveryColourModeAsRgb) {
                "grey");
 }
 
-TEST(Decode, TellsTheLargestOf16Bits) {
+TEST(Decode, GivesTheValuesOf16Bits) {
+  using Values = std::vector<std::uint16_t>;
   const auto file = [](int colour, int depth, std::initializer_list<std::uint8_t> sample) {
     Bytes samples;
     for (int i = 0; i < 64; ++i) samples.insert(samples.end(), sample);
     return png(ihdr(8, 8, colour, depth), samples);
   };
-  EXPECT_EQ(largest_of_16_bits(file(SPNG_COLOR_TYPE_GRAYSCALE, 16, {0xff, 0x0f})), 4095);
-  EXPECT_EQ(largest_of_16_bits(file(SPNG_COLOR_TYPE_GRAYSCALE_ALPHA, 16, {0xff, 0x0f, 0xff, 0xff})), 4095);
-  EXPECT_EQ(largest_of_16_bits(file(SPNG_COLOR_TYPE_TRUECOLOR, 16, {1, 0, 2, 0, 0, 3})), 768);
-  EXPECT_EQ(largest_of_16_bits(file(SPNG_COLOR_TYPE_TRUECOLOR_ALPHA, 16, {1, 0, 0, 2, 3, 0, 0, 255})), 512);
-  EXPECT_EQ(largest_of_16_bits(file(SPNG_COLOR_TYPE_GRAYSCALE, 8, {200})), std::nullopt);
-  EXPECT_EQ(largest_of_16_bits(jpeg(picture(8, 8))), std::nullopt);
+  const auto expect_pixels = [](const Bytes& of, const Values& pixel) {
+    const auto values = values_of_16_bits(of);
+    ASSERT_EQ(values.size(), 64 * 3);
+    for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], pixel[i % 3]) << i;
+  };
+  expect_pixels(file(SPNG_COLOR_TYPE_GRAYSCALE, 16, {0xff, 0x0f}), {4095, 4095, 4095});
+  expect_pixels(file(SPNG_COLOR_TYPE_GRAYSCALE_ALPHA, 16, {0xff, 0x0f, 0xff, 0xff}), {4095, 4095, 4095});
+  expect_pixels(file(SPNG_COLOR_TYPE_TRUECOLOR, 16, {1, 0, 2, 0, 0, 3}), {1, 2, 768});
+  expect_pixels(file(SPNG_COLOR_TYPE_TRUECOLOR_ALPHA, 16, {1, 0, 0, 2, 3, 0, 0, 255}), {1, 512, 3});
+  EXPECT_THAT(values_of_16_bits(file(SPNG_COLOR_TYPE_GRAYSCALE, 8, {200})), testing::IsEmpty());
+  EXPECT_THAT(values_of_16_bits(jpeg(picture(8, 8))), testing::IsEmpty());
   auto cut = file(SPNG_COLOR_TYPE_GRAYSCALE, 16, {0xff, 0x0f});
   cut.resize(cut.size() - 30);
-  EXPECT_THROW((void)largest_of_16_bits(cut), BrokenImage);
+  EXPECT_THROW((void)values_of_16_bits(cut), BrokenImage);
+}
+
+TEST(Decode, Scales16BitsByTheirRange) {
+  // Two pixels, host order: (100, 200, 300) and (1100, 612, 300).
+  const Bytes deep =
+      png(ihdr(1, 2, SPNG_COLOR_TYPE_TRUECOLOR, 16), {100, 0, 200, 0, 0x2c, 1, 0x4c, 4, 0x64, 2, 0x2c, 1});
+  const auto scaled = [](const Bytes& bytes, const std::optional<Range>& range) {
+    ImageDecoder decoder;
+    RgbImage image;
+    decoder.decode(bytes, decoder.read_header(bytes), 1, image, range);
+    return image.pixels;
+  };
+  EXPECT_THAT(scaled(deep, {}), testing::ElementsAre(0, 0, 1, 4, 2, 1)) << "the upper 8 bits";
+  EXPECT_THAT(scaled(deep, Range{}), testing::ElementsAre(0, 26, 51, 255, 131, 51))
+      << "of all channels together";
+  EXPECT_THAT(scaled(deep, Range{.fixed = std::pair(0, 1023)}),
+              testing::ElementsAre(25, 50, 75, 255, 153, 75));
+  const Bytes shallow = png(picture(8, 8));
+  EXPECT_EQ(scaled(shallow, Range{}), picture(8, 8).pixels) << "8 bits stay as they are";
 }
 
 TEST(Decode, TakesAPpmAsItIsWritten) {

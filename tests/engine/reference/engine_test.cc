@@ -255,5 +255,36 @@ TEST(ReferenceEngine, JudgesViewsByTheMeanOfTheirLogits) {
   EXPECT_EQ(got.samples, 2);
 }
 
+TEST(ReferenceEngine, WeighsClassesAsPyTorchDoes) {
+  // F.cross_entropy(logits, labels, weight=w, label_smoothing=0.1, reduction="sum") and its gradient, by the
+  // formula of its documentation: each class's target times its weight.
+  const std::vector<double> weights{0.5, 2, 1.5}, logits{0.3, -1, 2, 1, 0.25, -0.5};
+  const std::vector<std::int32_t> labels{1, 0};
+  const double smoothing = 0.1;
+  const OpShapes shapes{.batch = 2, .src = {3, 1, 1}, .dst = {1, 1, 1}};
+  const graph::SoftmaxCrossEntropy op{.label_smoothing = smoothing, .class_weights = weights};
+  std::vector<double> probabilities(6), d_logits(6, 0.0);
+  double got = 0, want = 0;
+  (void)softmax_cross_entropy_forward(shapes, op, logits.data(), std::span(labels), probabilities.data(),
+                                      &got);
+  softmax_cross_entropy_backward(shapes, op, probabilities.data(), std::span(labels), 0.5, d_logits.data());
+  for (std::size_t n = 0; n < 2; ++n) {
+    double total = 0, of_targets = 0;
+    std::vector<double> target(3);
+    for (std::size_t k = 0; k < 3; ++k) {
+      total += std::exp(logits[3 * n + k]);
+      target[k] =
+          weights[k] * (smoothing / 3 + (static_cast<std::size_t>(labels[n]) == k ? 1 - smoothing : 0));
+      of_targets += target[k];
+    }
+    for (std::size_t k = 0; k < 3; ++k) {
+      const double p = std::exp(logits[3 * n + k]) / total;
+      want -= target[k] * std::log(p);
+      EXPECT_NEAR(d_logits[3 * n + k], 0.5 * (of_targets * p - target[k]), 1e-15) << n << " " << k;
+    }
+  }
+  EXPECT_NEAR(got, want, 1e-14);
+}
+
 }  // namespace
 }  // namespace paceline::engine::reference

@@ -112,6 +112,22 @@ std::vector<GradientCase> cases_of_channels() {
       })};
 }
 
+/// The loss with label smoothing, weights of classes, and both.
+std::vector<GradientCase> cases_of_loss() {
+  const auto loss = [](double smoothing, const std::vector<double>& weights) {
+    return [=] {
+      auto graph = around(
+          {2, 3, 5}, 3, [](Builder& model, int value) { return model.gelu(value); }, smoothing);
+      if (!weights.empty()) graph::set_class_weights(graph, weights);
+      return graph;
+    };
+  };
+  const std::vector<double> weights{0.3, 2.5, 1, 0.7};
+  return {{"LabelSmoothing", 3, loss(0.1, {})},
+          {"ClassWeights", 5, loss(0, weights)},
+          {"ClassWeightsAndLabelSmoothing", 5, loss(0.2, weights)}};
+}
+
 std::vector<GradientCase> cases() {
   const auto norm = [](Builder& model, int value) { return model.batch_norm(value, "op"); };
   std::vector<GradientCase> all = {
@@ -186,11 +202,6 @@ std::vector<GradientCase> cases() {
             }),
       unary("Dropout", 3, {2, 3, 5},
             [](Builder& model, int value) { return model.dropout(value, {.probability = 0.4}); }),
-      {"LabelSmoothing", 3,
-       [] {
-         return around(
-             {2, 3, 5}, 3, [](Builder& model, int value) { return model.gelu(value); }, 0.1);
-       }},
       {"BatchNormGhost", 6,
        [=] {
          return around({2, 3, 5}, 3, norm);
@@ -201,10 +212,14 @@ std::vector<GradientCase> cases() {
          return around({2, 3, 5}, 3, norm);
        },
        BatchNormMode::ghost, 1},
-      {"BatchNormSynchronisedAlone", 3, [=] { return around({2, 3, 5}, 3, norm); },
+      {"BatchNormSynchronisedAlone", 3,
+       [=] {
+         return around({2, 3, 5}, 3, norm);
+       },
        BatchNormMode::synchronised},
   };
   std::ranges::move(cases_of_channels(), std::back_inserter(all));
+  std::ranges::move(cases_of_loss(), std::back_inserter(all));
   return all;
 }
 

@@ -17,7 +17,7 @@
 
 namespace paceline::engine::toy {
 
-/// Every op, small enough for double loops: 3x9x7 images in 4 classes.
+/// Every op, small enough for double loops: 3x9x7 images in 4 classes that have weights.
 inline graph::Graph every_op(double dropout = 0.3, double smoothing = 0.1) {
   graph::Builder model("every-op");
   int value = model.conv2d(model.input({3, 9, 7}), "conv1", {.channels = 6, .padding = 1});
@@ -43,7 +43,9 @@ inline graph::Graph every_op(double dropout = 0.3, double smoothing = 0.1) {
   value = model.add(hidden, model.global_average_pool(value));
   value = model.dense(value, "fc", {.features = 4});
   model.loss(value, smoothing);
-  return model.finish();
+  auto graph = model.finish();
+  graph::set_class_weights(graph, {0.5, 1.75, 1, 1.25});
+  return graph;
 }
 
 /// `count` images with labels, the samples first .. first + count - 1 of one endless random set.

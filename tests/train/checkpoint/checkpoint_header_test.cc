@@ -141,6 +141,10 @@ TEST_F(CheckpointHeader, WhatItsDataWereComesBack) {
   EXPECT_FALSE(texts.contains("eval_image")) << "where evaluation has no size of its own";
   resized.evaluated = {.height = 38, .width = 36, .channels = 3};
   EXPECT_EQ(data_in(with(texts_of(resized))).evaluated, resized.evaluated);
+  EXPECT_EQ(read.range, std::nullopt);
+  EXPECT_FALSE(texts.contains("range")) << "where no values of 16 bits are scaled";
+  resized.range = data::Range{.fixed = std::pair(0, 4095)};
+  EXPECT_EQ(data_in(with(texts_of(resized))).range, resized.range);
   EXPECT_EQ(read.train, data.train);
   EXPECT_EQ(read.validation, data.validation);
   EXPECT_EQ(read.test, data.test);
@@ -158,7 +162,8 @@ TEST_F(CheckpointHeader, WhatItsDataWereComesBack) {
                                                          {"eval_resize", "31"},
                                                          {"eval_resize", "99999999999"},
                                                          {"eval_image", "36x36x1"},
-                                                         {"eval_image", "36"}};
+                                                         {"eval_image", "36"},
+                                                         {"range", "4095:0"}};
   for (const auto& [key, text] : damages) {
     auto damaged = texts;
     damaged[key] = text;
@@ -188,6 +193,10 @@ TEST_F(CheckpointHeader, SaysHowImagesAreSeen) {
   EXPECT_EQ(difference_of_format(then, now).now, "64x64x3, to test resized to 73 and cropped");
   EXPECT_EQ(difference_of_format(then, now).then, "24x32x3, to test as much as fits");
   now.eval_resize = 0;
+  now.range = data::Range{};
+  EXPECT_EQ(difference_of_format(then, now).now, "64x64x3, of range own");
+  EXPECT_EQ(difference_of_format(then, now).then, "24x32x3, of the upper 8 of 16 bits");
+  now.range.reset();
   now.stddev = {0.5f, 1, 1};
   EXPECT_EQ(difference_of_format(then, now).now, "64x64x3, of std 0.5:1:1");
 }

@@ -72,6 +72,9 @@ TEST(OptionRows, HaveTextsOfEachKind) {
         Case{"bn", "ghost:16", "ghost:16", "ghost:16"},
         Case{"bad-images", "skip", "skip", "skip"},
         Case{"bad-images", "error", "", "error"},
+        Case{"class-weights", "balanced", "balanced", "balanced"},
+        Case{"sampler", "balanced", "balanced", "balanced"},
+        Case{"sampler", "uniform", "", "uniform"},
         Case{"optimizer", "lars", "lars", "lars"},
         Case{"parallel", "data-parallel", "data-parallel", "data-parallel"},
         Case{"placement", "spread", "spread", "spread"},
@@ -106,6 +109,7 @@ TEST(OptionRows, RefuseWhatIsOutsideOfTheirLimits) {
         Case{"momentum", "1", "at most 0.9999"}, Case{"pin", "maybe", "true or false"},
         Case{"precision", "fp16", "one of auto, fp32, bf16"},
         Case{"crop-fill", "white", "one of black, reflect"}, Case{"bad-images", "skp", "did you mean 'skip'"},
+        Case{"sampler", "weighted", "one of uniform, balanced"},
         Case{"bucket", "4", "a size of your own is --bucket-mb"}, Case{"optimizer", "adm", "did you mean"},
         Case{"device", "gpu", "GPUs are called cuda"}}) {
     Options options;

@@ -98,6 +98,13 @@ TEST(Resolve, RefusesMomentumCorrectionBesideARateThatNoScheduleKnows) {
   EXPECT_THAT(refusal(options), HasSubstr("cannot follow --schedule plateau"));
 }
 
+TEST(Resolve, MakesUpForUnevenClassesOnce) {
+  Options options{.global_batch = 16, .steps = 1, .class_weights = "balanced", .balanced_sampler = true};
+  EXPECT_THAT(refusal(options), HasSubstr("--sampler balanced with --class-weights balanced"));
+  options.class_weights = "costs.csv";
+  EXPECT_EQ(refusal(options), "accepted") << "what an error costs is another matter";
+}
+
 TEST(Resolve, CountsStepsAndTheDroppedTail) {
   const auto run = resolve({.global_batch = 300, .epochs = 2}, kMachine);
   EXPECT_EQ(run.steps_per_epoch, 3);

@@ -3,7 +3,8 @@
 /// Kernels of softmax and cross-entropy loss with label smoothing. They compute in double: a batch has few
 /// logits, and sums must be exact.
 ///
-/// With smoothing e and K classes the target is (1 - e) on the label plus e / K on every class.
+/// With smoothing e and K classes the target is (1 - e) on the label plus e / K on every class. Weights of
+/// classes multiply it (engine/reference/ops.h).
 ///
 ///     SoftmaxLoss -> LossFold -> (copy of LossResult to the host) ... SoftmaxBackward
 ///
@@ -35,6 +36,8 @@ struct SoftmaxLoss {
   int samples, views;          ///< the loss of a sample is that of the mean of its views' logits
   int classes, padded;
   double label_smoothing;
+  const double* class_weights;  ///< [classes]; null: each is 1
+  double sum_of_weights;
 
   /// The number of threads that share a sample: a power of two.
   [[nodiscard]] PACELINE_HD int lanes() const {
@@ -48,7 +51,7 @@ struct SoftmaxLoss {
     double largest[kThreads];       ///< the largest of the thread's logits
     std::int32_t place[kThreads];   ///< its class
     double exponentials[kThreads];  ///< sum of exp(logit - largest of the sample)
-    double differences[kThreads];   ///< sum of logit - largest of the sample
+    double differences[kThreads];   ///< sum of logit - largest of the sample, each times its class's weight
   };
   [[nodiscard]] Grid grid() const {
     const int of_block = kThreads / lanes();
@@ -105,7 +108,7 @@ struct SoftmaxLoss {
     double exponentials = 0, differences = 0;
     for (int k = lane; k < classes; k += lanes()) {
       const double difference = logit(sample, k) - largest;
-      differences += difference;
+      differences += class_weights == nullptr ? difference : class_weights[k] * difference;
       exponentials += std::exp(difference);
     }
     shared.exponentials[thread] = exponentials;
@@ -126,8 +129,14 @@ struct SoftmaxLoss {
     if (lane != 0) return;
     const double log_total = std::log(total);
     const double of_label = log_total - (logit(sample, labels[sample]) - largest);
-    const double of_all = log_total - differences / classes;  // mean of -log p over the classes
-    const double loss = (1 - label_smoothing) * of_label + label_smoothing * of_all;
+    double loss = 0;
+    if (class_weights == nullptr) {
+      const double of_all = log_total - differences / classes;  // mean of -log p over the classes
+      loss = (1 - label_smoothing) * of_label + label_smoothing * of_all;
+    } else {
+      loss = (1 - label_smoothing) * class_weights[labels[sample]] * of_label +
+             label_smoothing * (sum_of_weights * log_total - differences) / classes;
+    }
     losses[sample] = {nearbyint(loss * 16777216.0) * (1 / 16777216.0),
                       shared.place[best] == labels[sample] ? 1 : 0};
   }
@@ -178,7 +187,7 @@ struct LossFold {
   }
 };
 
-/// d_logits = (probabilities - target) * gradient_scale; 0 in padding.
+/// d_logits = (probabilities * sum of weighted targets - weighted target) * gradient_scale; 0 in padding.
 ///
 /// Cost   reads the probabilities once, writes d_logits once
 template <typename T>
@@ -189,6 +198,8 @@ struct SoftmaxBackward {
   const StepNumbers* step;
   int samples, classes, padded;
   double label_smoothing;
+  const double* class_weights;  ///< [classes]; null: each is 1
+  double sum_of_weights;
 
   [[nodiscard]] Grid grid() const { return grid_for(std::int64_t{samples} * padded); }
   [[nodiscard]] PACELINE_HD int phases() const { return 1; }
@@ -199,8 +210,13 @@ struct SoftmaxBackward {
       const int k = static_cast<int>(i % padded);
       float d = 0;
       if (k < classes) {
-        const double target = everywhere + (labels[sample] == k ? 1 - label_smoothing : 0.0);
-        d = static_cast<float>((static_cast<double>(probabilities[sample * classes + k]) - target) * scale);
+        double target = everywhere + (labels[sample] == k ? 1 - label_smoothing : 0.0), total = 1;
+        if (class_weights != nullptr) {
+          target *= class_weights[k];
+          total = (1 - label_smoothing) * class_weights[labels[sample]] + everywhere * sum_of_weights;
+        }
+        d = static_cast<float>((static_cast<double>(probabilities[sample * classes + k]) * total - target) *
+                               scale);
       }
       store(d, d_logits[i]);
     }

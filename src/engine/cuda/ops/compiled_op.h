@@ -104,6 +104,9 @@ class CompiledOp {
   /// The op's packed copy of its weight, which the engine rewrites after each update. Empty if it has no
   /// weight.
   [[nodiscard]] virtual std::optional<LayerWeight> weight() const { return {}; }
+  /// Enqueues copies of what no pass changes, once, before the first pass. The host then waits, so that the
+  /// next use of exec.pinned need not.
+  virtual void start(ExecContext& /*exec*/) {}
   /// Enqueues the forward pass; exec.training says whether for training or evaluation.
   virtual void forward(ExecContext& exec) = 0;
   /// Enqueues the backward pass: writes gradient terms of its inputs and gradients of its parameters.

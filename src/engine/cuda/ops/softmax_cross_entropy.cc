@@ -3,6 +3,9 @@
 
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "engine/cuda/ops/factories.h"
 
 namespace paceline::engine::cuda {
@@ -12,6 +15,8 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
  public:
   SoftmaxCrossEntropyOp(const graph::SoftmaxCrossEntropy& loss, const OpArguments& a)
       : smoothing_(loss.label_smoothing),
+        weights_(loss.class_weights),
+        sum_of_weights_(std::accumulate(weights_.begin(), weights_.end(), 0.0)),
         classes_(static_cast<int>(a.src[0]->shape.elements())),
         logits_(*a.src[0]),
         d_logits_(a.d_src[0]) {
@@ -19,6 +24,17 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
     if (d_logits_)
       probabilities_ = a.build.memory.live(4 * batch * classes_, a.build.forward_at, a.build.backward_at);
     a.build.memory.scratch(batch * static_cast<std::int64_t>(sizeof(SampleLoss)));
+    if (weights_.empty()) return;
+    const auto bytes = static_cast<std::int64_t>(weights_.size() * sizeof(double));
+    weights_at_ = a.build.memory.kept(bytes);
+    a.build.pinned_bytes = std::max(a.build.pinned_bytes, bytes);
+  }
+
+  void start(ExecContext& exec) override {
+    if (weights_.empty()) return;
+    std::copy(weights_.begin(), weights_.end(), exec.pinned);
+    exec.runtime.copy_to_device(exec.compute, exec.memory.at<double>(weights_at_), exec.pinned,
+                                weights_.size() * sizeof(double));
   }
 
   void forward(ExecContext& exec) override {
@@ -34,7 +50,9 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
                          .views = exec.views,
                          .classes = classes_,
                          .padded = logits_.channels(),
-                         .label_smoothing = smoothing_});
+                         .label_smoothing = smoothing_,
+                         .class_weights = exec.training ? weights(exec) : nullptr,
+                         .sum_of_weights = sum_of_weights_});
     });
     exec.launch(LossFold{.losses = losses, .samples = samples, .result = exec.loss});
   }
@@ -49,18 +67,27 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
                                      .samples = exec.options.batch,
                                      .classes = classes_,
                                      .padded = logits_.channels(),
-                                     .label_smoothing = smoothing_});
+                                     .label_smoothing = smoothing_,
+                                     .class_weights = weights(exec),
+                                     .sum_of_weights = sum_of_weights_});
     });
   }
 
   void describe(std::vector<KernelChoice>&) const override {}
 
  private:
+  [[nodiscard]] const double* weights(const ExecContext& exec) const {
+    return weights_.empty() ? nullptr : exec.memory.at<double>(weights_at_);
+  }
+
   const double smoothing_;
+  const std::vector<double> weights_;  ///< of classes, or empty
+  const double sum_of_weights_;
   const int classes_;
   const Value& logits_;
   const BufferId d_logits_;
   BufferId probabilities_;  ///< [batch][classes], live from forward to backward
+  BufferId weights_at_;     ///< weights_ on the device
 };
 
 }  // namespace

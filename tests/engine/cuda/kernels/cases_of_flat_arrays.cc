@@ -33,7 +33,15 @@ std::vector<std::int32_t> random_labels(std::mt19937& generator, int samples, in
 struct Logits {
   int samples, views, classes;
   [[nodiscard]] ImageShape shape() const { return {samples * views, classes}; }
+  bool is_weighted = false;
   [[nodiscard]] std::size_t probabilities() const { return static_cast<std::size_t>(samples * classes); }
+  [[nodiscard]] const double* weights(KernelArrays& arrays, std::mt19937& generator) const {
+    if (!is_weighted) return nullptr;
+    std::uniform_real_distribution<double> draw(0.5, 2.5);
+    std::vector<double> values(static_cast<std::size_t>(classes));
+    for (double& value : values) value = draw(generator);
+    return arrays.input(values);
+  }
 };
 
 template <typename T>
@@ -52,16 +60,25 @@ void add_softmax(KernelCases& cases, const Logits& of) {
                           .views = of.views,
                           .classes = of.classes,
                           .padded = of.shape().padded(),
-                          .label_smoothing = 0.1};
+                          .label_smoothing = 0.1,
+                          .class_weights = of.weights(arrays, generator),
+                          .sum_of_weights = 1.5 * of.classes};
   });
   cases.add(named<T>("SoftmaxBackward"), [=](KernelArrays& arrays, std::mt19937& generator) {
     const float* probabilities = arrays.input(positive_floats(generator, of.probabilities()));
     const std::int32_t* labels = arrays.input(random_labels(generator, of.samples, of.classes));
     const StepNumbers* step = arrays.input(std::vector<StepNumbers>{{.gradient_scale = 0.1}});
     const ImageShape d_logits{of.samples, of.classes};
-    return SoftmaxBackward<T>{
-        probabilities,     labels, arrays.output<T>(d_logits.stored_elements()), step, of.samples, of.classes,
-        d_logits.padded(), 0.1};
+    return SoftmaxBackward<T>{probabilities,
+                              labels,
+                              arrays.output<T>(d_logits.stored_elements()),
+                              step,
+                              of.samples,
+                              of.classes,
+                              d_logits.padded(),
+                              0.1,
+                              of.weights(arrays, generator),
+                              1.5 * of.classes};
   });
 }
 
@@ -100,9 +117,9 @@ void add_votes(KernelCases& cases, double loss, bool is_first_pass) {
 }  // namespace
 
 void add_softmax_cases(KernelCases& cases) {
-  const std::vector<Logits> all = cases.is_small
-                                      ? std::vector<Logits>{{2, 1, 3}, {1, 2, 3}}
-                                      : std::vector<Logits>{{300, 1, 10}, {5, 1, 1000}, {40, 3, 17}};
+  const std::vector<Logits> all =
+      cases.is_small ? std::vector<Logits>{{2, 1, 3}, {2, 1, 3, true}, {1, 2, 3}}
+                     : std::vector<Logits>{{300, 1, 10}, {5, 1, 1000}, {5, 1, 1000, true}, {40, 3, 17}};
   for (const Logits& of : all) {
     for_each_storage([&]<typename T>(T) { add_softmax<T>(cases, of); });
     add_loss_fold(cases, of.samples);
