@@ -268,6 +268,7 @@ PlannedImages plan_images(const Options& options, Resolved& resolved, const grap
 data::Source open_data(const Options& options, const Backend& backend) {
   auto source = data::open(options.data, {.validation_split = options.validation_split,
                                           .skip_bad_images = options.skip_bad_images,
+                                          .needs_test = true,
                                           .threads = base::usable_cores(),
                                           .broken_images = &backend.history->broken_images});
   require_mirrored_edge(options, source);
