@@ -14,6 +14,7 @@
 #include "data/augment.h"
 #include "data/dataset.h"
 #include "data/prefetch.h"
+#include "data/shuffle.h"
 
 namespace paceline::data {
 
@@ -99,20 +100,22 @@ enum class Order {
 /// A permutation of [0, size) for each epoch, seeded by a hash of (seed, epoch); the number of workers does
 /// not matter. As stored it is the identity.
 ///
-/// Cost     O(1) a call (a keyed Feistel network with cycle walking), no storage
+/// Cost     O(1) a call, no storage
 /// Threads  any number at once
 class Sampler {
  public:
   Sampler(std::int64_t size, std::uint64_t seed, Order order = Order::shuffled);
+  /// The order of `windows`; with Order::shuffled_once every epoch is as the first.
+  explicit Sampler(std::shared_ptr<const WindowOrder> windows, Order order = Order::shuffled);
   /// The index in the data set of `position` in `epoch`. Requires 0 <= position < size().
   [[nodiscard]] std::int64_t index(std::int64_t epoch, std::int64_t position) const;
   [[nodiscard]] std::int64_t size() const { return size_; }
 
  private:
   std::int64_t size_;
-  std::uint64_t seed_;
+  std::uint64_t seed_ = 0;
   Order order_;
-  int half_bits_;  ///< the Feistel network permutes [0, 4^half_bits)
+  std::shared_ptr<const WindowOrder> windows_;
 };
 
 /// A view of one prepared batch; valid until the next call to next().

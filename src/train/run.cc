@@ -208,6 +208,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
           .graph = prepared.graph,
           .evaluation_graph = prepared.evaluation_graph ? &*prepared.evaluation_graph : nullptr,
           .source = prepared.source,
+          .sampler = sampler_of(options, prepared.source),
           .backend = backend,
           .progress = progress,
           .stop = stop,

@@ -148,11 +148,7 @@ class Worker {
       options.labels = image_store_->train().labels;
     }
     if (is_root() || !is_data_parallel(job_.options))
-      loader_.emplace(
-          train,
-          data::Sampler(train.size(), job_.options.seed,
-                        job_.options.same_order ? data::Order::shuffled_once : data::Order::shuffled),
-          *augment_, options);
+      loader_.emplace(train, job_.sampler, *augment_, options);
     evaluator_.emplace(job_, *augment_, *engine_, communicator_, image_store_ ? &*image_store_ : nullptr);
   }
 

@@ -1,5 +1,6 @@
 #include "train/given/job.h"
 
+#include <memory>
 #include <span>
 
 namespace paceline::train {
@@ -49,6 +50,14 @@ engine::CompileOptions evaluation_compile_options(const Options& options, const 
   compiled.reduce_statistics = [](std::span<double>) {};
   compiled.stored_images = 0;
   return compiled;
+}
+
+data::Sampler sampler_of(const Options& options, const data::Source& source) {
+  const auto order = options.same_order ? data::Order::shuffled_once : data::Order::shuffled;
+  const auto& train = *source.train;
+  if (options.shuffle_window == 0) return {train.size(), options.seed, order};
+  return data::Sampler(
+      std::make_shared<data::WindowOrder>(train.shard_sizes(), options.shuffle_window, options.seed), order);
 }
 
 data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank) {

@@ -43,6 +43,7 @@ struct Job {
   /// For images of the size that evaluation sees, with the same parameters; null: `graph` is for these too.
   const graph::Graph* evaluation_graph;
   const data::Source& source;
+  data::Sampler sampler;  ///< the order of source.train
   const Backend& backend;
   const Progress& progress;
   std::stop_token stop;
@@ -72,6 +73,9 @@ struct Job {
 /// The same for planning: without a hook, but the plan must know that the run has one.
 [[nodiscard]] engine::CompileOptions planning_options(const Options& options, const Resolved& resolved,
                                                       const Backend& backend);
+
+/// The order of the training samples.
+[[nodiscard]] data::Sampler sampler_of(const Options& options, const data::Source& source);
 
 /// The loader options of `rank`.
 [[nodiscard]] data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank);

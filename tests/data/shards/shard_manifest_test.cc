@@ -149,7 +149,7 @@ std::int64_t status_bytes(const std::string& key) {
   return 0;
 }
 
-TEST_F(ShardManifest, OfImageNetTakes64MegabytesAtMost) {
+TEST_F(ShardManifest, OfImageNetTakesLittleMemory) {
   constexpr int kShards = 147;
   constexpr std::int64_t kSamples = 1'281'167, kMost = 64'000'000;
   constexpr std::uint32_t kBlocks = 220;  // of an image of 110 KB

@@ -73,7 +73,7 @@ TEST_F(Store, IsReadByManyThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_F(Store, NamesAShardThatIsGoneOrChanged) {
+TEST_F(Store, NamesAShardThatHasChanged) {
   open({2, 2, 2}, 1);
   (void)read(0);
   fs::rename(paths_[1], folder_.path() / "away");

@@ -70,6 +70,7 @@ class Keeper : public TrainingTest {
            .resolved = resolved_,
            .graph = some_.graph,
            .source = source_,
+           .sampler = {0, 0},
            .backend = backend_,
            .progress = progress_,
            .stop = {},

@@ -1,0 +1,154 @@
+/// Trainings on shards: the same bits for any number of workers, and a shard that is away or cut for a while.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "data/shards/shard_files.h"
+#include "measure/record_file.h"
+#include "program.h"
+
+namespace paceline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class Shards : public testing::Test {
+ protected:
+  Shards() {
+    (void)folder_.write("tiny.toml",
+                        "[[layer]]\nop = \"conv2d\"\nname = \"c\"\nchannels = 4\nkernel = 3\nstride = 4\n"
+                        "[[layer]]\nop = \"global_average_pool\"\n"
+                        "[[layer]]\nop = \"dense\"\nname = \"d\"\nfeatures = \"classes\"\n");
+    data::write_shards(folder_.path(), {5}, 3, "val");
+  }
+  [[nodiscard]] static std::vector<std::string> training(const std::vector<std::string>& more) {
+    std::vector<std::string> words{
+        "train", "--model", "tiny.toml", "--data", "shards:train-*.tar,test=val-0.tar,size=8",
+        "--lr",  "0.05",    "--threads", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  [[nodiscard]] Outcome run(const std::vector<std::string>& words) const {
+    return run_program(words, {.directory = folder_.path()});
+  }
+  [[nodiscard]] std::string last_checkpoint(const std::string& out) const {
+    fs::path last;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(folder_.path() / out, none))
+      if (entry.path().filename().string().starts_with("checkpoint-") && entry.path() > last)
+        last = entry.path();
+    EXPECT_FALSE(last.empty()) << out;
+    return base::read_file(last);
+  }
+  /// Trains to the end; then again, where `away` comes in the second epoch and `back` once the run has ended,
+  /// which says `says`.
+  void expect_to_go_on(const std::vector<std::string>& more, const std::function<void()>& away,
+                       const std::function<void()>& back, const std::string& says) const {
+    auto words = training(more);
+    words.insert(words.end(),
+                 {"--epochs", "200", "--checkpoint-every", "3steps", "--resume", "auto", "--out"});
+    auto disturbed = words;
+    words.push_back("whole");
+    disturbed.push_back("disturbed");
+    const auto whole = run(words);
+    ASSERT_EQ(whole.code, 0) << whole.err;
+    Program program(disturbed, {.directory = folder_.path()});
+    ASSERT_TRUE(program.wait_for("epoch 2 "));
+    away();
+    const auto outcome = program.finish();
+    EXPECT_EQ(outcome.code, 3);
+    EXPECT_THAT(outcome.err, HasSubstr(says));
+    EXPECT_THAT(outcome.err, HasSubstr("put it back, and continue from the last checkpoint"));
+    back();
+    const auto again = run(disturbed);
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_THAT(again.out, HasSubstr("resumed from"));
+    EXPECT_TRUE(last_checkpoint("disturbed") == last_checkpoint("whole"));
+  }
+
+  const Folder folder_;
+};
+
+TEST_F(Shards, GiveTheSameBitsToAnyWorkers) {
+  data::write_shards(folder_.path(), {1, 7, 1000});
+  for (const auto& [batch, numbers] : {std::pair{"16", std::vector{1, 2, 4}}, {"12", std::vector{1, 3}}})
+    for (const char* shuffle : {"global", "window:2"}) {
+      std::string first;
+      for (const int workers : numbers) {
+        const auto out = fmt::format("{}-{}-{}", batch, shuffle, workers);
+        const auto outcome =
+            run(training({"--global-batch", batch, "--shard", "4", "--workers", std::to_string(workers),
+                          "--steps", "70", "--shuffle", shuffle, "--out", out}));
+        ASSERT_EQ(outcome.code, 0) << outcome.err;
+        const auto weights = last_checkpoint(out);
+        if (first.empty()) first = weights;
+        EXPECT_TRUE(weights == first) << out;
+      }
+      const auto record =
+          measure::read_record(folder_.path() / fmt::format("{}-{}-1/record.json", batch, shuffle));
+      EXPECT_EQ(record.data.shards, 3);
+      EXPECT_EQ(record.settings.contains("shuffle"), shuffle != std::string("global"));
+    }
+}
+
+// More of them than stay open, so that one that is away is asked for within an epoch.
+TEST_F(Shards, GoOnAfterOneWasAway) {
+  data::write_shards(folder_.path(), std::vector<int>(140, 2));
+  const auto shard = folder_.path() / "train-77.tar";
+  expect_to_go_on(
+      {"--global-batch", "16", "--shard", "8", "--workers", "2"},
+      [&] { fs::rename(shard, folder_.path() / "away"); },
+      [&] { fs::rename(folder_.path() / "away", shard); },
+      "train-77.tar: the shard cannot be read: No such file");
+}
+
+TEST_F(Shards, GoOnAfterOneWasCutShort) {
+  data::write_shards(folder_.path(), std::vector<int>(12, 20));
+  const auto shard = folder_.path() / "train-7.tar";
+  const auto bytes = base::read_file(shard);
+  expect_to_go_on(
+      {"--global-batch", "16", "--shuffle", "window:3"}, [&] { fs::resize_file(shard, 2000); },
+      [&] { base::write_file(shard, bytes); }, "train-7.tar: the shard ends inside a sample, at byte 2000");
+}
+
+TEST_F(Shards, WithoutATestSetDoNotTrain) {
+  data::write_shards(folder_.path(), {20, 20});
+  EXPECT_THAT(run({"data", "info", "shards:train-{0..1}.tar"}).out,
+              HasSubstr("40 training and 0 test images"));
+  std::vector<std::string> words{
+      "train",          "--model", "tiny.toml", "--data", "shards:train-{0..1}.tar,size=8", "--steps", "2",
+      "--global-batch", "8",       "--out",     "o"};
+  EXPECT_THAT(run(words).err, HasSubstr("there is no test set; give the shards of one as test=PATTERN"));
+  words.insert(words.end(), {"--validation-split", "0.2"});
+  const auto outcome = run(words);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  words[4] = "synthetic,train=64,test=32";
+  words.insert(words.end(), {"--shuffle", "window:2"});
+  EXPECT_THAT(run(words).err, HasSubstr("--shuffle window:2: 'synthetic,train=64,test=32' is not in shards"));
+}
+
+TEST_F(Shards, AreComparedInTheirOrders) {
+  data::write_shards(folder_.path(), std::vector<int>(9, 16));
+  const auto converge = [&](const std::string& data) {
+    return run({"converge", "--compare", "shuffle", "--model", "tiny.toml", "--data", data,
+                "--baseline-batch", "16", "--epochs", "1", "--repeats", "2", "--threads", "1", "--out",
+                "study", "--markdown", "study.md"});
+  };
+  const auto outcome = converge("shards:train-*.tar,test=val-0.tar,size=8");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto report = base::read_file(folder_.path() / "study.md");
+  for (const char* variant : {"global", "window:1", "window:8"}) EXPECT_THAT(report, HasSubstr(variant));
+  EXPECT_THAT(report, testing::Not(HasSubstr("window:64")));
+  EXPECT_THAT(converge("synthetic,train=64,test=32").err, HasSubstr("--compare shuffle: 'synthetic"));
+}
+
+}  // namespace
+}  // namespace paceline::cli
