@@ -74,7 +74,7 @@ def main():
     words = [os.path.abspath(args.program), "converge", "--compare", "shuffle", "--model", args.model, "--data",
              f"shards:train-{{000..{args.shards - 1:03}}}.tar,test=val-000.tar,size=32,crop-area=0.6",
              "--baseline-batch", str(args.batch), "--epochs", f"{args.epochs:g}", "--schedule", "cosine",
-             "--repeats", str(args.seeds), "--out", "study", "--markdown", "study.md"]
+             "--repeats", str(args.seeds), "--out", "study"]
     child = subprocess.Popen(words, cwd=args.dir)
     try:
         sys.exit(child.wait(60 * args.minutes))

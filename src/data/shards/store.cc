@@ -140,11 +140,12 @@ std::span<const std::uint8_t> ShardStore::bytes(std::int64_t index, std::vector<
   if (got < 0)
     base::fail(ErrorKind::data, "{}: the shard cannot be read: {}; {}", file.path.string(),
                std::system_category().message(errno), kContinue);
-  if (got < std::int64_t{member.bytes})
+  if (got < std::int64_t{member.bytes}) {
+    std::error_code unknown;
     base::fail(ErrorKind::data,
-               "{}: the shard ends inside a sample, at byte {}, but had {} when it was listed; {}",
-               file.path.string(), member.block * kTarBlock + static_cast<std::uint64_t>(got), file.bytes,
-               kContinue);
+               "{}: the shard ends inside a sample: it has {} bytes, but had {} when it was listed; {}",
+               file.path.string(), fs::file_size(file.path, unknown), file.bytes, kContinue);
+  }
   return dst;
 }
 

@@ -149,7 +149,7 @@ constexpr OptionRow<Options> kTrainingRows[] = {
      "order of the training images: global, any of all of them; window:W, for shards: the shards in random order, W "
      "at a time, and any of the images of these, so that only W shards are read at a time",
      kRuns,
-     Field<O>([](O& o, Text t) { choose_shuffle(o, t); }, name_of_shuffle,
+     Field<O>([](O& o, Text t) { choose_shuffle(o, t); }, [](const O& o) { return name_of_shuffle(o); },
               [](const O& o) {
                 const auto name = name_of_shuffle(o);
                 return name.empty() ? std::string("global") : name;

@@ -72,6 +72,8 @@ TEST(OptionRows, HaveTextsOfEachKind) {
         Case{"bn", "ghost:16", "ghost:16", "ghost:16"},
         Case{"bad-images", "skip", "skip", "skip"},
         Case{"bad-images", "error", "", "error"},
+        Case{"shuffle", "window:8", "window:8", "window:8"},
+        Case{"shuffle", "global", "", "global"},
         Case{"optimizer", "lars", "lars", "lars"},
         Case{"parallel", "data-parallel", "data-parallel", "data-parallel"},
         Case{"placement", "spread", "spread", "spread"},
