@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "data/shards/shard_files.h"
+#include "data/shards/shards.h"
 #include "measure/record_file.h"
 #include "program.h"
 
@@ -89,9 +90,9 @@ TEST_F(Shards, GiveTheSameBitsToAnyWorkers) {
 }
 
 // More of them than stay open, so that one that is away is asked for within an epoch.
-TEST_F(Shards, GoOnOnceABrokenOneIsBack) {
+TEST_F(Shards, GoOnAfterBrokenOnes) {
   data::write_shards(folder_.path(), std::vector<int>(140, 2));
-  auto words = training({"--global-batch", "16", "--shard", "8", "--workers", "2", "--epochs", "150",
+  auto words = training({"--global-batch", "16", "--shard", "8", "--workers", "2", "--epochs", "100",
                          "--checkpoint-every", "3steps", "--resume", "auto", "--out", "whole"});
   ASSERT_EQ(run(words).code, 0);
   words.back() = "disturbed";
@@ -123,6 +124,20 @@ TEST_F(Shards, WithoutATestSetDoNotTrain) {
   words[4] = "synthetic,train=64,test=32";
   words.insert(words.end(), {"--shuffle", "window:2", "--out", "p"});
   EXPECT_THAT(run(words).err, HasSubstr("--shuffle window:2: 'synthetic,train=64,test=32' is not in shards"));
+}
+
+TEST_F(Shards, AreVerifiedByTheSumOfTheirList) {
+  data::write_shards(folder_.path(), {3, 3});
+  const auto opened =
+      data::open_shard_index(data::shard_paths((folder_.path() / "train-*.tar").string()), "", 1);
+  const auto name = opened.manifest.filename().string();
+  EXPECT_THAT(run({"verify", name}).out, HasSubstr("a list of 6 samples in 2 shards, as its SHA-256 says"));
+  auto bytes = base::read_file(opened.manifest);
+  bytes.back() ^= 1;
+  base::write_file(opened.manifest, bytes);
+  const auto outcome = run({"verify", name});
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_THAT(outcome.out, HasSubstr("damaged  " + name + ": its bytes do not match its SHA-256"));
 }
 
 TEST_F(Shards, AreComparedInTheirOrders) {

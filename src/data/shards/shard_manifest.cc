@@ -81,7 +81,7 @@ std::vector<fs::path> places_of(std::span<const fs::path> paths, const std::vect
   for (const auto& shard : shards) list.append(1, '\0').append(shard.name);
   const auto folder = paths.front().parent_path();
   const auto file_of = [&](const std::string& text) {
-    return fmt::format("paceline-shards-{}.index", sha256_of_text(text).substr(0, kDigits));
+    return fmt::format("{}{}.index", kShardManifest, sha256_of_text(text).substr(0, kDigits));
   };
   std::error_code unknown;
   const auto whole = fs::absolute(folder, unknown).lexically_normal().string();

@@ -80,6 +80,9 @@ void fields(A& archive, base::In<A, ShardIndex>& value) {
 //     "paceline-shards-1" LF SHA-256 LF                64 hexadecimal digits, of all that follows
 //     ShardIndex as base/archive.h writes it           little-endian; lists and texts begin with their length
 
+inline constexpr const char* kShardManifest =
+    "paceline-shards-";  ///< how its name begins; it ends in ".index"
+
 /// The bytes of a manifest as an index; nothing if they are damaged or of another version.
 [[nodiscard]] std::optional<ShardIndex> shard_index_from(std::string_view bytes);
 /// The same of what follows the SHA-256.
