@@ -5,13 +5,14 @@ Packs images of CIFAR-10 (cifar10-jpeg.tar.xz: train/CLASS/NUMBER.jpg and test/)
 trains in the global order and with windows of 1, 8 and 64 shards, with several seeds (`paceline converge --compare
 shuffle`). A training that is stopped goes on where it was, so the same command may be given in pieces: --minutes.
 
-usage: sorted_shards.py cifar10-jpeg.tar.xz --dir DIR [--images 20000] [--test 5000] [--shards 100] [--model resnet8-cifar]
+usage: sorted_shards.py cifar10-jpeg.tar.xz --dir DIR [--images 20000] [--test 5000] [--shards 100] [--mixed] [--model resnet8-cifar]
                         [--epochs 8] [--batch 128] [--seeds 3] [--minutes 4.5] [--program build/release/paceline]
 Exit status: 0: all trainings have ended, and DIR/study/ has their records; 75: come again.
 """
 import argparse
 import io
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -43,11 +44,14 @@ def write_shards(folder, name, samples, shards):
                     tar.addfile(member, io.BytesIO(data))
 
 
-def make(archive, folder, images, test, shards):
+def make(archive, folder, images, test, shards, mixed):
     parts = images_of(archive)
     for name, part, count, files in (("train", parts["train"], images, shards), ("val", parts["test"], test, 1)):
         each = count // len(part)
-        write_shards(folder, name, [(label, image) for label in sorted(part) for image in part[label][:each]], files)
+        samples = [(label, image) for label in sorted(part) for image in part[label][:each]]
+        if mixed:
+            random.Random(0).shuffle(samples)
+        write_shards(folder, name, samples, files)
 
 
 def main():
@@ -58,6 +62,7 @@ def main():
     parser.add_argument("--images", type=int, default=20000)
     parser.add_argument("--test", type=int, default=5000)
     parser.add_argument("--shards", type=int, default=100)
+    parser.add_argument("--mixed", action="store_true", help="the images in random order: the control")
     parser.add_argument("--model", default="resnet8-cifar")
     parser.add_argument("--epochs", type=float, default=8)
     parser.add_argument("--batch", type=int, default=128)
@@ -68,7 +73,7 @@ def main():
     os.makedirs(args.dir, exist_ok=True)
     done = os.path.join(args.dir, "packed")
     if not os.path.exists(done):
-        make(args.archive, args.dir, args.images, args.test, args.shards)
+        make(args.archive, args.dir, args.images, args.test, args.shards, args.mixed)
         with open(done, "w", encoding="utf-8"):
             pass
     words = [os.path.abspath(args.program), "converge", "--compare", "shuffle", "--model", args.model, "--data",

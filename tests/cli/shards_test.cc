@@ -126,7 +126,7 @@ TEST_F(Shards, WithoutATestSetDoNotTrain) {
   EXPECT_THAT(run(words).err, HasSubstr("--shuffle window:2: 'synthetic,train=64,test=32' is not in shards"));
 }
 
-TEST_F(Shards, AreVerifiedByTheSumOfTheirList) {
+TEST_F(Shards, AreVerifiedByTheSumOfLists) {
   data::write_shards(folder_.path(), {3, 3});
   const auto opened =
       data::open_shard_index(data::shard_paths((folder_.path() / "train-*.tar").string()), "", 1);
