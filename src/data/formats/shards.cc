@@ -28,14 +28,18 @@ std::string given(const Spec& spec, const char* key) {
   return found == spec.options.end() ? "" : found->second;
 }
 
-/// `file` of an option beside the training shards, where it is there; else as it is written.
-std::string beside(const fs::path& first_shard, const std::string& file) {
-  const auto inside = (first_shard.parent_path() / file).string();
+/// The files that an option names: beside the training shards, or where the path leads.
+///
+/// Errors   as shard_paths(), of the first of these places
+std::vector<fs::path> beside(const fs::path& first_shard, const std::string& pattern) {
   try {
-    (void)shard_paths(inside);
-    return inside;
-  } catch (const base::Error&) {
-    return file;
+    return shard_paths((first_shard.parent_path() / pattern).string());
+  } catch (const base::Error& error) {
+    try {
+      return shard_paths(pattern);
+    } catch (const base::Error&) {
+      throw error;
+    }
   }
 }
 
@@ -51,7 +55,7 @@ class Classes {
  public:
   Classes(const Spec& spec, const fs::path& first_shard, const ShardIndex& train) : spec_(spec) {
     if (const auto file = given(spec, "classes"); !file.empty())
-      read_names(beside(first_shard, file));
+      read_names(beside(first_shard, file).front());
     else if (std::ranges::all_of(train.texts, [](const auto& text) { return as_number(text).has_value(); }))
       number(train);
     else
@@ -80,9 +84,10 @@ class Classes {
   }
 
  private:
-  void read_names(const std::string& file) {
+  void read_names(const fs::path& path) {
+    const auto file = path.string();
     std::string_view text, rest;
-    const std::string whole = base::read_regular_file(file, std::int64_t{1} << 26);
+    const std::string whole = base::read_regular_file(path, std::int64_t{1} << 26);
     for (rest = whole; !rest.empty();) {
       const auto end = std::min(rest.find('\n'), rest.size());
       text = rest.substr(0, end);
@@ -166,7 +171,7 @@ Source open_shards(const Spec& spec) {
   train = {};
   std::size_t test_shards = 0;
   if (const auto pattern = given(spec, "test"); !pattern.empty()) {
-    const auto test_paths = shard_paths(beside(paths.front(), pattern));
+    const auto test_paths = beside(paths.front(), pattern);
     for (const auto& path : test_paths)
       if (std::ranges::find(paths, path) != paths.end())
         base::fail(ErrorKind::usage,

@@ -96,6 +96,10 @@ TEST_F(Shards, WantsATestSetToTrain) {
   const auto sizes = source.train->shard_sizes();
   ASSERT_EQ(sizes.size(), 2u);
   EXPECT_EQ(sizes[0] + sizes[1], 30);
+  write_shards(folder_.path(), {2}, 2, "val");
+  EXPECT_THAT(refused(",test=val-{0..1}.tar").text,
+              HasSubstr((folder_.path() / "val-1.tar").string() + " is not there (1 of 2 are missing)"));
+  EXPECT_EQ(open(spec(",test=" + (folder_.path() / "val-0.tar").string())).test->size(), 2);
   EXPECT_THAT(refused(",test=train-0.tar").text, HasSubstr("of the training and of the test set"));
 }
 
