@@ -137,6 +137,14 @@ def many_files(record):
            "with": seconds("first_step_with_s"), "peak_mb": Figure(record["manifest_peak_bytes"] / 1e6, unit="MB")}
 
 
+def many_samples(record):
+    """bench/many_samples.py"""
+    seconds = lambda name: estimate(record[name], "s")
+    yield {"key": "samples", "commit": record["commit"], "samples": Figure(record["samples"], unit="count"),
+           "shards": Figure(record["shards"], unit="count"), "without": seconds("first_step_without_s"),
+           "with": seconds("first_step_with_s"), "list_mb": Figure(record["peak_bytes_of_the_list"] / 1e6, unit="MB")}
+
+
 def placements(record):
     """tests/ranks/placement.py"""
     for part in record["results"]:
@@ -342,6 +350,7 @@ READERS = [
     (lambda r: "ways" in r and "updates" in r, fine_tuning),
     (lambda r: r.get("what", "").startswith("plans of memory"), memory_of_zoo),
     (lambda r: "walk_and_write_s" in r, many_files),
+    (lambda r: "peak_bytes_of_the_list" in r, many_samples),
     (lambda r: "rate_mbit" in r, placements),
     (lambda r: "products" in r, layers),
     (lambda r: "processes" in r and "rows" in r, collectives),

@@ -58,6 +58,15 @@ void where_present(A& archive, const char* key, T& value) {
   archive(key, value);
 }
 
+/// Lists of numbers, or of structs of numbers, which are read by one copy.
+template <typename T>
+inline constexpr bool kIsCopied = requires(T& value) {
+  value.resize(1);
+  value.data();
+  requires std::is_trivially_copyable_v<std::ranges::range_value_t<T>>;
+  requires !requires { value[0].has_value(); };
+};
+
 class BytesReader {
  public:
   static constexpr bool kWrites = false;
@@ -79,6 +88,13 @@ class BytesReader {
       (*this)("", size);
       require(size);  // each takes a byte at least
       value.clear();
+      if constexpr (kIsCopied<T>) {
+        require(size * sizeof(value[0]));
+        value.resize(size);
+        if (size > 0) std::memcpy(value.data(), rest_.data(), size * sizeof(value[0]));
+        rest_.remove_prefix(size * sizeof(value[0]));
+        return;
+      }
       for (; size > 0; --size)
         if constexpr (requires { typename T::mapped_type; }) {
           typename T::key_type key;

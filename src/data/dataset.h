@@ -64,6 +64,8 @@ class Dataset {
   [[nodiscard]] virtual bool reads_from_memory() const { return true; }
   /// Stored bytes of sample `index` without its label; 0 where samples are generated.
   [[nodiscard]] virtual std::int64_t stored_bytes(std::int64_t index) const;
+  /// Of a set in shards: how many samples each has, in the order of the samples; else empty.
+  [[nodiscard]] virtual std::vector<std::int64_t> shard_sizes() const { return {}; }
   /// The same samples as evaluation sees them; null where read() gives just that.
   [[nodiscard]] virtual std::unique_ptr<Dataset> as_evaluated() const { return nullptr; }
 };
@@ -152,7 +154,8 @@ struct OpenOptions {
   /// Opening a folder decodes every image once and leaves out those that cannot be decoded. Otherwise the
   /// first such image that is read is an error.
   bool skip_bad_images = false;
-  int threads = 1;  ///< for skip_bad_images
+  bool needs_test = false;  ///< a set without test images is an error
+  int threads = 1;          ///< for skip_bad_images, and to list shards
   /// Keeps the result of skip_bad_images for later calls with the same images; null: every call decodes.
   BrokenImageCache* broken_images = nullptr;
 };

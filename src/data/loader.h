@@ -14,6 +14,7 @@
 #include "data/augment.h"
 #include "data/dataset.h"
 #include "data/prefetch.h"
+#include "data/shuffle.h"
 
 namespace paceline::data {
 
@@ -96,19 +97,16 @@ enum class Order {
   as_stored,
 };
 
-class BalancedOrder;
-
 /// A permutation of [0, size) for each epoch, seeded by a hash of (seed, epoch); the number of workers does
 /// not matter. As stored it is the identity.
 ///
-/// Cost     O(1) a call (a keyed Feistel network with cycle walking), no storage
+/// Cost     O(1) a call, no storage
 /// Threads  any number at once
 class Sampler {
  public:
   Sampler(std::int64_t size, std::uint64_t seed, Order order = Order::shuffled);
-  /// In `balanced` order, in which an epoch is no permutation; with Order::shuffled_once every epoch is as
-  /// the first.
-  Sampler(std::int64_t size, std::shared_ptr<const BalancedOrder> balanced, Order order = Order::shuffled);
+  /// As `given` says; with Order::shuffled_once every epoch is as the first.
+  Sampler(std::int64_t size, std::shared_ptr<const EpochOrder> given, Order order = Order::shuffled);
   /// The index in the data set of `position` in `epoch`. Requires 0 <= position < size().
   [[nodiscard]] std::int64_t index(std::int64_t epoch, std::int64_t position) const;
   [[nodiscard]] std::int64_t size() const { return size_; }
@@ -117,8 +115,7 @@ class Sampler {
   std::int64_t size_;
   std::uint64_t seed_ = 0;
   Order order_;
-  std::shared_ptr<const BalancedOrder> balanced_;
-  int half_bits_ = 0;  ///< the Feistel network permutes [0, 4^half_bits)
+  std::shared_ptr<const EpochOrder> given_;
 };
 
 /// An endless order of samples in rounds. In a round every class that has samples comes once, in an order
@@ -132,11 +129,11 @@ class Sampler {
 ///
 /// Cost     8 bytes a sample; index() is O(1)
 /// Threads  index() from any number at once
-class BalancedOrder {
+class BalancedOrder final : public EpochOrder {
  public:
   /// `positions`: samples of an epoch that are trained on, whole global batches.
   BalancedOrder(const Dataset& set, int classes, std::uint64_t seed, std::int64_t positions);
-  [[nodiscard]] std::int64_t index(std::int64_t epoch, std::int64_t position) const;
+  [[nodiscard]] std::int64_t index(std::int64_t epoch, std::int64_t position) const override;
 
   [[nodiscard]] static std::int64_t planned_bytes(const Dataset& set) {
     return set.size() * static_cast<std::int64_t>(sizeof(std::int64_t));

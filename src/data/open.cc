@@ -45,6 +45,11 @@ const std::vector<FormatRow>& table() {
        {"size", "eval-size", "eval-resize", "crop-area", "jitter", "flip", "range", "classes", "labels",
         "image", "label", "test"},
        open_folder},
+      {{"shards:PATTERN[,test=PATTERN][,label=FIELD][,classes=FILE][,size=N|HxW][,eval-size=N|HxW][,eval-resize=N|fit][,crop-area=X][,jitter=X][,flip=0|1][,range=own|LOW:HIGH]",
+        "tar files of KEY.jpg and KEY.cls, as train-{0000..0146}.tar"},
+       {"test", "label", "classes", "size", "eval-size", "eval-resize", "crop-area", "jitter", "flip",
+        "range"},
+       open_shards},
       {{"synthetic[,train=N][,test=N][,seed=S][,size=P][,classes=N][,delay-us=T]",
         "drawn images of 10 classes, no files"},
        {"test", "seed", "size", "classes", "delay-us"},
@@ -81,6 +86,8 @@ std::optional<std::string> hint_for_data(const std::string& name) {
       {"tinyimagenet", kAsFolder},
       {"imagenette", kAsFolder},
       {"imagefolder", kAsFolder},
+      {"webdataset", "its tar files are read as shards:PATTERN, such as shards:train-{0000..0146}.tar"},
+      {"wds", "its tar files are read as shards:PATTERN, such as shards:train-{0000..0146}.tar"},
       {"images", kAsFolder},
       {"flowers102", kAsFolder},
       {"fakedata", "images without files are drawn by synthetic"},
@@ -166,6 +173,17 @@ Source open(const std::string& text, const OpenOptions& options) {
   Source source = row->open(spec);
   apply_common_options(spec, row->info, source);
   if (options.validation_split > 0) cut_validation(source, options.validation_split);
+  if (source.test->size() > 0) return source;
+  if (source.validation) {
+    source.test = std::move(source.validation);
+    source.notes.emplace_back("no test set: what is held back of the training set is the test set");
+  } else if (options.needs_test) {
+    base::fail(
+        base::ErrorKind::usage,
+        "data '{}': there is no test set; give the shards of one as test=PATTERN, or hold back a part of "
+        "the training set: --validation-split 0.1",
+        text);
+  }
   return source;
 }
 

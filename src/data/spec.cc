@@ -7,6 +7,7 @@
 #include <cmath>
 #include <compare>
 #include <cstdlib>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -82,6 +83,12 @@ std::string Subset::sample_name(std::int64_t index) const { return whole_->sampl
 std::string Subset::list_entry(std::int64_t index) const { return whole_->list_entry(at(index)); }
 
 std::int64_t Subset::stored_bytes(std::int64_t index) const { return whole_->stored_bytes(at(index)); }
+
+std::vector<std::int64_t> Subset::shard_sizes() const {
+  auto ends = whole_->shard_sizes();
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  return counts_between(ends, indices_);
+}
 
 std::unique_ptr<Dataset> Subset::as_evaluated() const {
   std::shared_ptr<const Dataset> whole = whole_->as_evaluated();

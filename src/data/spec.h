@@ -2,6 +2,7 @@
 
 /// Parses the text that names a data set, `name[:DIR][,key=value]...`.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,7 +14,21 @@
 
 namespace paceline::data {
 
-/// Some samples of another data set, in the given order.
+/// How many of the numbers `ascending` are below each of `ends` and not below the one before; without zeros.
+template <typename Number>
+[[nodiscard]] std::vector<std::int64_t> counts_between(std::span<const std::int64_t> ends,
+                                                       const std::vector<Number>& ascending) {
+  std::vector<std::int64_t> counts;
+  auto from = ascending.begin();
+  for (const auto end : ends) {
+    const auto to = std::lower_bound(from, ascending.end(), static_cast<Number>(end));
+    if (to != from) counts.push_back(to - from);
+    from = to;
+  }
+  return counts;
+}
+
+/// Some samples of another data set, in the given order; of one in shards in ascending order.
 class Subset final : public Dataset {
  public:
   /// All parts of one set share `whole`.
@@ -28,6 +43,7 @@ class Subset final : public Dataset {
   [[nodiscard]] std::string list_entry(std::int64_t index) const override;
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override;
   [[nodiscard]] bool reads_from_memory() const override { return whole_->reads_from_memory(); }
+  [[nodiscard]] std::vector<std::int64_t> shard_sizes() const override;
   [[nodiscard]] std::unique_ptr<Dataset> as_evaluated() const override;
 
  private:

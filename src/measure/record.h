@@ -248,6 +248,8 @@ struct Record {
     /// Mean stored bytes of a training sample, over some of them: what storage has to deliver. None for data
     /// that are not stored, and in older records.
     std::optional<double> stored_bytes = {};
+    /// Of the training set, where it is in shards.
+    std::optional<std::int64_t> shards = {};
     /// Where the images of a training are kept, "device" or "host"; none for engines that keep no images, and
     /// in older records.
     std::optional<std::string> images_on = {};

@@ -171,6 +171,7 @@ void fields(A& archive, In<A, Record::Data>& value) {
   archive("dropped_per_epoch", value.dropped_per_epoch);
   archive("steps_per_epoch", value.steps_per_epoch);
   where_present(archive, "stored_bytes", value.stored_bytes);
+  where_present(archive, "shards", value.shards);
   where_present(archive, "images_on", value.images_on);
   where_present(archive, "eval_resize", value.eval_resize);
   where_present(archive, "eval_size", value.eval_size);

@@ -75,6 +75,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"test-time-augmentation", fixed, refuse, refuse},
     {"validation-split", fixed, refuse, refuse},
     {"bad-images", fixed, refuse, refuse},
+    {"shuffle", rule, remark, none},  // the same images, but fewer shards are read at a time
     {"label-smoothing", fixed, refuse, refuse},
     {"class-weights", fixed, none, refuse},  // a factor of each sample's gradient
     {"sampler", fixed, remark, refuse},      // other images are read, as many as before

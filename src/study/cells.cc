@@ -161,6 +161,29 @@ std::vector<PlannedCell> worker_cells(const train::Options& asked, const Converg
   return cells;
 }
 
+/// Trainings of one batch, with the images in several orders.
+std::vector<PlannedCell> shuffle_cells(const train::Options& asked, const ConvergeAxes& axes) {
+  constexpr std::int64_t kWindows[]{0, 1, 8, 64};  // 0: global, which the others are compared with
+  std::vector<PlannedCell> cells;
+  for (int repeat = 0; repeat < axes.repeats; ++repeat)
+    for (const auto window : kWindows) {
+      if (window >= axes.shards) continue;
+      const std::string variant = window == 0 ? "global" : fmt::format("window:{}", window);
+      PlannedCell cell{.id = fmt::format("converge-{}-r{}", slug(variant), repeat),
+                       .kind = "converge",
+                       .variant = variant,
+                       .repeat = repeat,
+                       .options = asked};
+      cell.training = cell.id;
+      cell.options.local_batch = 0;
+      cell.options.global_batch = axes.baseline_batch;
+      cell.options.shuffle_window = window;
+      cell.options.seed = asked.seed + static_cast<std::uint64_t>(repeat);
+      cells.push_back(std::move(cell));
+    }
+  return cells;
+}
+
 }  // namespace
 
 std::vector<PlannedCell> sweep_cells(const train::Options& base, const Axes& axes,
@@ -232,11 +255,26 @@ std::vector<PlannedCell> comm_cells(const train::Options& base, const Axes& axes
   return cells;
 }
 
+void count_shards(const train::Options& base, ConvergeAxes& axes, const train::Backend& backend) {
+  if (!axes.shuffle) return;
+  train::Options probe = base;
+  probe.local_batch = train::batch_unit(base);
+  probe.global_batch = 0;
+  if (probe.epochs == 0 && probe.steps == 0) probe.epochs = 1;
+  axes.shards = train::inspect(probe, backend).data.shards.value_or(0);
+  if (axes.shards < 2)
+    base::fail(base::ErrorKind::usage,
+               "--compare shuffle: '{}' is in {}, and windows need at least 2; give data in shards "
+               "(shards:train-{{0000..0146}}.tar)",
+               base.data, base::counted(axes.shards, "shard"));
+}
+
 std::vector<PlannedCell> converge_cells(const train::Options& asked, const ConvergeAxes& axes) {
   train::Options base = asked;
   base.window_steps = 0;
   if (base.epochs == 0 && base.steps == 0) base.epochs = kConvergeEpochs;
   if (!axes.workers.empty()) return worker_cells(base, axes);
+  if (axes.shuffle) return shuffle_cells(base, axes);
   const auto variants = axes.variants.empty() ? converge_variants() : axes.variants;
   std::vector<PlannedCell> cells;
   for (int repeat = 0; repeat < axes.repeats; ++repeat) {

@@ -55,8 +55,16 @@ struct ConvergeAxes {
   /// with it: one with the learning rate of the first number, one with a linearly scaled rate.
   std::vector<int> workers = {};
   CoresEach cores_each = {};  ///< empty: this process's cores are divided
+  /// Instead of the remedies, trainings of the baseline's batch in several orders of the images: global, and
+  /// windows of 1, 8 and 64 shards, as far as there are more: `shards`, which count_shards() sets.
+  bool shuffle = false;
+  std::int64_t shards = 0;
 };
 [[nodiscard]] std::vector<std::string> converge_variants();
+/// Sets axes.shards where axes.shuffle needs them.
+///
+/// Errors   Error(usage): the data are in fewer than two shards; as train::inspect()
+void count_shards(const train::Options& base, ConvergeAxes& axes, const train::Backend& backend);
 
 /// Options of a search; see search.h.
 struct SearchOptions {

@@ -281,6 +281,7 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
   options.pin = false;
   auto source = data::open(options.data, {.validation_split = options.validation_split,
                                           .skip_bad_images = options.skip_bad_images,
+                                          .needs_test = true,
                                           .threads = base::usable_cores(),
                                           .broken_images = &backend.history->broken_images});
   std::vector<std::string> notes;

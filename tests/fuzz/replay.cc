@@ -13,6 +13,7 @@
 #define PACELINE_TARGETS(DO) \
   DO(image)                  \
   DO(tar)                    \
+  DO(shards)                 \
   DO(cifar)                  \
   DO(pickle)                 \
   DO(idx)                    \

@@ -408,10 +408,12 @@ TEST(Record, KeepsTheEvaluationAndTheTopFive) {
   EXPECT_EQ(to_json(record).find("eval_resize"), std::string::npos) << "as records of before";
   record.data.eval_resize = 256;
   record.data.eval_size = "224x192";
+  record.data.shards = 147;
   record.epochs = {{.epoch = 1, .test_accuracy = 0.5, .test_top_5 = 0.9}};
   const auto back = record_from_json(to_json(record), "here");
   EXPECT_EQ(back.data.eval_resize, 256);
   EXPECT_EQ(back.data.eval_size, "224x192");
+  EXPECT_EQ(back.data.shards, 147);
   EXPECT_EQ(back.epochs.at(0).test_top_5, 0.9);
   EXPECT_FALSE(back.epochs.at(0).validation_top_5.has_value());
 }

@@ -129,6 +129,26 @@ TEST(ConvergeCells, OfWorkersKeepTheLocalBatchAndTryBothRates) {
   EXPECT_EQ(ids.size(), cells.size());
 }
 
+TEST(ConvergeCells, OfShuffleHaveWindowsBelowTheShards) {
+  const auto variants = [](std::int64_t shards) {
+    train::Options base;
+    base.workers = 2;
+    base.shuffle_window = 3;
+    std::vector<std::string> names;
+    for (const auto& cell : converge_cells(base, {.baseline_batch = 96, .shuffle = true, .shards = shards})) {
+      names.push_back(cell.variant);
+      EXPECT_EQ(cell.options.global_batch, 96);
+      EXPECT_EQ(cell.options.workers, 2);
+      EXPECT_EQ(cell.options.shuffle_window,
+                cell.variant == "global" ? 0 : std::stoll(cell.variant.substr(cell.variant.find(':') + 1)));
+    }
+    return names;
+  };
+  EXPECT_THAT(variants(65), testing::ElementsAre("global", "window:1", "window:8", "window:64"));
+  EXPECT_THAT(variants(64), testing::ElementsAre("global", "window:1", "window:8"));
+  EXPECT_THAT(variants(2), testing::ElementsAre("global", "window:1"));
+}
+
 TEST(ConvergeCells, HaveNoSynchronisedVariantWithOneWorker) {
   for (const auto& cell : converge_cells({}, {}))
     EXPECT_NE(cell.options.batch_norm, engine::BatchNormMode::synchronised);

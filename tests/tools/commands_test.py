@@ -17,6 +17,7 @@ Ends with 1 and `document:line: command: what is wrong` for each.
 """
 
 import argparse
+import io
 import json
 import os
 import re
@@ -25,6 +26,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import zlib
@@ -203,10 +205,22 @@ def make_data(folder):
             path.write_bytes(png(i % 100 + (100 if part == "Test" else 0)))
 
 
+def make_shards(folder):
+    """Shards of two images, under the names that documents use."""
+    for name, count in [*((f"train-{i:04}", 2) for i in range(147)), *((f"val-{i:03}", 2) for i in range(7))]:
+        with tarfile.open(folder / f"{name}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+            for i in range(count):
+                for ending, data in (("png", png(90 * i)), ("cls", str(i).encode())):
+                    member = tarfile.TarInfo(f"{i}.{ending}")
+                    member.size = len(data)
+                    tar.addfile(member, io.BytesIO(data))
+
+
 def make_place(checker):
     """Data, runs, a table and a measurement of another program, under the names that documents use."""
     folder = checker.folder
     make_data(folder)
+    make_shards(folder)
     (folder / "recipes").symlink_to(ROOT / "recipes")
     (folder / "data").mkdir()
     (folder / "data/cifar-10-batches-bin").symlink_to(folder / "cifar10")

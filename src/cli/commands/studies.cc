@@ -45,9 +45,10 @@ int scale_command(const Settings& given) {
 }
 
 int converge_command(const Settings& given) {
-  const Settings settings = for_processes(given);
-  return run_cells(settings, cluster::make_backend(settings.train.device),
-                   study::converge_cells(settings.train, settings.study.converge));
+  Settings settings = for_processes(given);
+  const auto backend = cluster::make_backend(settings.train.device);
+  study::count_shards(settings.train, settings.study.converge, backend);
+  return run_cells(settings, backend, study::converge_cells(settings.train, settings.study.converge));
 }
 
 int study_command(const Settings& given) {
@@ -59,6 +60,7 @@ int study_command(const Settings& given) {
     lengthen_windows(settings);
   settings.train.workers = workers_for_convergence(axes.scale.workers, axes.scale.cores_each);
   const auto backend = cluster::make_backend(settings.train.device);
+  if (axes.with_converge) study::count_shards(settings.train, axes.converge, backend);
   return run_settled(settings, backend, study::study_cells(settings.train, axes, backend));
 }
 

@@ -21,6 +21,7 @@
 #include "data/image/inspect.h"
 #include "data/image/scan.h"
 #include "data/image/tar.h"
+#include "data/shards/shards.h"
 #include "engine/kernel_cache.h"
 #include "measure/events.h"
 #include "measure/record.h"
@@ -46,8 +47,8 @@ struct FileCheck {
   std::string why;  ///< what was checked, or what is wrong; one line
 };
 
-/// Checks checkpoints, records, events, manifests, packs (tar archives of images), kernel caches, and links
-/// to them.
+/// Checks checkpoints, records, events, manifests (also of shards), packs (tar archives of images), kernel
+/// caches, and links to them.
 ///
 /// Cost     reads the file once; decodes every image of a pack
 /// Errors   none: a file that cannot be read counts as damaged
@@ -154,6 +155,15 @@ Found verify_pack(const fs::path& path) {
   return {FileState::ok, fmt::format("{} images decode; they have no checksum", all.size())};
 }
 
+Found verify_shard_manifest(const fs::path& path) {
+  const auto index = data::shard_index_from(base::read_file(path));
+  if (!index)
+    return {FileState::damaged,
+            "its bytes do not match its SHA-256, or it is of another version; runs make it anew"};
+  return {FileState::ok, fmt::format("a list of {} samples in {} shards, as its SHA-256 says",
+                                     index->members.size(), index->shards.size())};
+}
+
 /// The check for files with that name; null if there is none.
 Found (*check_of(const fs::path& path))(const fs::path&) {
   const auto name = path.filename().string();
@@ -163,6 +173,7 @@ Found (*check_of(const fs::path& path))(const fs::path&) {
   if (name == measure::kEventsFile) return verify_events;
   if (name == data::kManifestName) return verify_manifest;
   if (ending == ".tar") return verify_pack;
+  if (name.starts_with(data::kShardManifest) && ending == ".index") return verify_shard_manifest;
   if (name.starts_with("kernels-") && ending == ".txt") return verify_kernels;
   return nullptr;
 }

@@ -136,6 +136,9 @@ void check_together(Settings& settings) {
     base::fail(ErrorKind::usage,
                "--no-with-sweep, --no-with-scale and --no-with-converge leave a study nothing to measure; "
                "leave one of them out");
+  if (settings.study.converge.shuffle && (settings.is_given("variants") || settings.is_given("shuffle")))
+    base::fail(ErrorKind::usage, "--compare shuffle chooses the orders that it compares; leave out --{}",
+               settings.is_given("shuffle") ? "shuffle" : "variants, which name remedies of a large batch");
   if (!settings.study.converge.workers.empty() && settings.is_given("variants"))
     base::fail(
         ErrorKind::usage,
@@ -145,6 +148,7 @@ void check_together(Settings& settings) {
     base::fail(ErrorKind::usage,
                "--compare workers needs at least two numbers of workers, such as --workers 1,2,4");
   if (settings.command == kConverge && settings.study.converge.workers.empty() &&
+      !settings.study.converge.shuffle &&
       settings.study.converge.large_batch <= settings.study.converge.baseline_batch)
     base::fail(ErrorKind::usage,
                "--large-batch {} must be larger than --baseline-batch {}, which it is compared with",

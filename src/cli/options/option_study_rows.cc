@@ -17,7 +17,7 @@ namespace {
 using train::Options;
 using Study = study::StudyOptions;
 
-const std::vector<std::string> kCompared{"remedies", "workers"};
+const std::vector<std::string> kCompared{"remedies", "workers", "shuffle"};
 const std::vector<std::string> kChoosers{"validation"};
 const std::vector<std::string> kFailures{"regressed"};
 
@@ -118,14 +118,20 @@ constexpr Row kCellRows[] = {
 constexpr Row kStudyRows[] = {
     {"compare", "WHAT", kCells,
      "what converge compares: remedies of one large batch, or workers: a training for each number of "
-     "workers, each with the baseline's local batch, with its learning rate kept and scaled linearly",
+     "workers, each with the baseline's local batch, with its learning rate kept and scaled linearly; or shuffle: "
+     "--shuffle global, and windows of 1, 8 and 64 shards",
      kConverge | kStudy,
      Field<S>(
          [](S& s, Text t) {
            // In the table's order --workers was set before.
-           s.study.converge.workers = one_of(t, kCompared) == 1 ? s.study.scale.workers : std::vector<int>{};
+           const auto what = one_of(t, kCompared);
+           s.study.converge.workers = what == 1 ? s.study.scale.workers : std::vector<int>{};
+           s.study.converge.shuffle = what == 2;
          },
-         [](const S& s) { return kCompared[s.study.converge.workers.empty() ? 0 : 1]; })},
+         [](const S& s) {
+           const auto& converge = s.study.converge;
+           return kCompared[converge.shuffle ? 2 : converge.workers.empty() ? 0 : 1];
+         })},
     {"baseline-batch", "B", kCells,
      "converge: the global batch that the others are compared with; with --compare workers: the local batch of every worker",
      kConverge | kStudy,

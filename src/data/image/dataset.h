@@ -23,6 +23,11 @@ namespace paceline::data {
 [[nodiscard]] Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store,
                                  const ImageListing& listing);
 
+/// The same of images that are arranged already. `listing`: their paths, which say the kinds of the files;
+/// null: unknown.
+[[nodiscard]] Source open_arranged(const Spec& spec, std::shared_ptr<const ImageStore> store,
+                                   Arranged arranged, const ImageListing* listing);
+
 /// One part (training, validation, test) of the images of a store.
 ///
 /// read() returns what evaluated_box() takes of the stored image, scaled: the very pixels that PIL gives, so
@@ -68,6 +73,9 @@ class ImageDataset final : public Dataset {
   [[nodiscard]] std::string list_entry(std::int64_t index) const override;
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override;
   [[nodiscard]] bool reads_from_memory() const override { return false; }
+  [[nodiscard]] std::vector<std::int64_t> shard_sizes() const override {
+    return counts_between(store_->shard_ends(), samples_.images);
+  }
   /// The encoded image, as ImageStore::bytes.
   [[nodiscard]] std::span<const std::uint8_t> encoded(std::int64_t index,
                                                       std::vector<std::uint8_t>& buffer) const;

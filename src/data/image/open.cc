@@ -71,12 +71,14 @@ ClassDepth depth_of(const Spec& spec) {
 }
 
 /// Some files of `images` that end so, in an order in which the first of them are from all over the set.
-std::vector<std::uint32_t> some_of(const ImageListing& listing, const std::vector<std::uint32_t>& images,
+/// Without `listing` their names are unknown, and all may end so.
+std::vector<std::uint32_t> some_of(const ImageListing* listing, const std::vector<std::uint32_t>& images,
                                    std::initializer_list<std::string_view> endings) {
   constexpr std::size_t kMost = 32, kStride = 13;  // coprime: each once
   std::vector<std::uint32_t> all, some;
   for (const auto image : images)
-    if (std::ranges::find(endings, ending_of(listing.name(image))) != endings.end()) all.push_back(image);
+    if (listing == nullptr || std::ranges::find(endings, ending_of(listing->name(image))) != endings.end())
+      all.push_back(image);
   for (std::size_t i = 0; i < kMost; ++i) {
     const auto at = i * kStride % kMost;
     if (all.size() >= kMost)
@@ -95,7 +97,7 @@ struct DeepImages {
   int largest_of_small = 0;  ///< the largest value of those
 };
 
-DeepImages find_deep(const ImageStore& store, const ImageListing& listing,
+DeepImages find_deep(const ImageStore& store, const ImageListing* listing,
                      const std::vector<std::uint32_t>& train) {
   constexpr int kSmall = 1 << 14;
   constexpr int kEnough = 8;  // good ones, for which no more are decoded
@@ -124,10 +126,11 @@ DeepImages find_deep(const ImageStore& store, const ImageListing& listing,
 /// Notes how images of 16 bits become 8 bits. Refuses to take the upper 8 bits where values end far below
 /// 65535, as those of scans of 12 bits do: hardly anything would be left of them. A few such files among
 /// others are noted.
-void check_16_bits(Source& source, const ImageStore& store, const ImageListing& listing,
+void check_16_bits(Source& source, const ImageStore& store, const ImageListing* listing,
                    const std::vector<std::uint32_t>& train) {
   const auto found = find_deep(store, listing, train);
-  const auto of_those = fmt::format("of the {} PNG and TIFF files that were looked at", found.looked_at);
+  const auto of_those = fmt::format("of the {} {} that were looked at", found.looked_at,
+                                    listing != nullptr ? "PNG and TIFF files" : "images");
   if (source.range) {
     source.notes.push_back(
         found.deep == 0
@@ -149,12 +152,14 @@ void check_16_bits(Source& source, const ImageStore& store, const ImageListing& 
 }
 
 /// Says that EXIF turns images: other programs may not, and see them as they are stored.
-void note_turned(const ImageStore& store, const ImageListing& listing,
+void note_turned(const ImageStore& store, const ImageListing* listing,
                  const std::vector<std::uint32_t>& train, std::vector<std::string>& notes) {
   int looked_at = 0, turned = 0;
   std::vector<std::uint8_t> buffer;
   for (const auto image : some_of(listing, train, {".jpg", ".jpeg"})) try {
-      turned += jpeg_turn(store.bytes(image, buffer)) > 1 ? 1 : 0;
+      const auto bytes = store.bytes(image, buffer);
+      if (bytes.size() < 2 || bytes[0] != 0xff || bytes[1] != 0xd8) continue;
+      turned += jpeg_turn(bytes) > 1 ? 1 : 0;
       ++looked_at;
     } catch (const base::Error&) {
       continue;  // named when it is read
@@ -211,18 +216,7 @@ void name_empty_classes(const ArrangedPart& train, const std::vector<std::string
 }  // namespace
 
 Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, const ImageListing& listing) {
-  const ImageFormat format =
-      format_of(spec, "size", {.height = kUsualSide, .width = kUsualSide, .channels = 3});
-  const ImageFormat evaluated = format_of(spec, "eval-size", format);
   const double test_part = decimal_option(spec, "test", 0.2, 0.01, 0.9);
-  Source source;
-  source.spec = spec.text;
-  source.crop_area = decimal_option(spec, "crop-area", 0.08, 0.01, 1);
-  source.jitter = decimal_option(spec, "jitter", 0, 0, 1);
-  source.eval_resize = eval_resize_of(spec, evaluated);
-  source.range = range_option(spec);
-  source.flip = integer_option(spec, "flip", 1, 0, 1) != 0 ? Flip::random : Flip::none;
-
   const bool has_table = spec.options.contains("labels");
   for (const char* key : {"image", "label"})
     if (!has_table && spec.options.contains(key))
@@ -241,6 +235,23 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
         fmt::format("test={} changes nothing: no test set is split off where there is a test or validation "
                     "folder",
                     spec.options.at("test")));
+  Source source = open_arranged(spec, std::move(store), std::move(arranged), &listing);
+  source.resident_bytes += listing.bytes();
+  return source;
+}
+
+Source open_arranged(const Spec& spec, std::shared_ptr<const ImageStore> store, Arranged arranged,
+                     const ImageListing* listing) {
+  const ImageFormat format =
+      format_of(spec, "size", {.height = kUsualSide, .width = kUsualSide, .channels = 3});
+  const ImageFormat evaluated = format_of(spec, "eval-size", format);
+  Source source;
+  source.spec = spec.text;
+  source.crop_area = decimal_option(spec, "crop-area", 0.08, 0.01, 1);
+  source.jitter = decimal_option(spec, "jitter", 0, 0, 1);
+  source.eval_resize = eval_resize_of(spec, evaluated);
+  source.range = range_option(spec);
+  source.flip = integer_option(spec, "flip", 1, 0, 1) != 0 ? Flip::random : Flip::none;
   source.class_names = std::move(arranged.class_names);
   source.notes = std::move(arranged.notes);
   check_16_bits(source, *store, listing, arranged.train.images);
@@ -252,7 +263,6 @@ Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store, co
     leave_out_broken(*store, "test", spec.how, arranged.test, source.notes);
     name_empty_classes(arranged.train, source.class_names, source.notes);
   }
-  source.resident_bytes = listing.bytes();
   const auto dataset = [&](ArrangedPart& part, const ImageDataset::Seen& seen,
                            std::optional<ImageDataset::Seen> as_evaluated) {
     source.resident_bytes += static_cast<std::int64_t>(part.images.size() * 8);

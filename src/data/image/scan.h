@@ -36,6 +36,8 @@ class ImageStore {
     std::vector<std::uint8_t> buffer;
     return static_cast<std::int64_t>(bytes(index, buffer).size());
   }
+  /// Where images are kept in several files: for each the number of the image after its last; else empty.
+  [[nodiscard]] virtual std::span<const std::int64_t> shard_ends() const { return {}; }
 };
 
 struct FolderScan {

@@ -63,96 +63,118 @@ bool walked_before(const std::string& a, const std::string& b) {
   });
 }
 
-}  // namespace
-
-/// A file of the archive, or a link whose target is not known yet.
-struct TarStore::ArchiveEntry {
-  std::string directory, name;
-  Member member;
-  std::string leads_to = {};  ///< a link: the path of its file
-  bool is_left_out = false;
-
-  [[nodiscard]] std::string path() const { return directory.empty() ? name : directory + "/" + name; }
-};
-
-TarStore::TarStore(fs::path path) : path_(std::move(path)), file_(FileBytes::map(path_)) {
-  auto found = read_headers();
-  resolve_links(found);
-  std::erase_if(found, [](const ArchiveEntry& one) { return one.is_left_out; });
-  std::map<std::string, PassedOverCount> passed;
-  for (const auto& one : found)
-    if (!is_image_name(one.name) && !one.name.starts_with('.')) passed[one.directory].add(one.name);
-  for (const auto& [directory, count] : passed) passed_over_in_.push_back(count.in(directory));
-  passed_over_ += static_cast<std::int64_t>(
-      std::erase_if(found, [](const ArchiveEntry& one) { return !is_image_name(one.name); }));
-
-  std::stable_sort(found.begin(), found.end(), [](const ArchiveEntry& a, const ArchiveEntry& b) {
-    return a.directory == b.directory ? a.name < b.name : walked_before(a.directory, b.directory);
-  });
-  // If a name occurs again, the later member replaces the earlier, as when the archive is unpacked.
-  for (std::size_t i = 1; i < found.size(); ++i)
-    found[i - 1].is_left_out =
-        found[i].directory == found[i - 1].directory && found[i].name == found[i - 1].name;
-  std::erase_if(found, [](const ArchiveEntry& one) { return one.is_left_out; });
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (i == 0 || found[i].directory != found[i - 1].directory) listing_.add_directory(found[i].directory);
-    listing_.add_image(static_cast<std::uint32_t>(listing_.directories().size() - 1), found[i].name);
-    members_.push_back(found[i].member);
-  }
+/// Refuses an archive without the zeros that end it, which may have lost members, and one that goes on after
+/// them, whose members libarchive would not see: `begin` is the end of the last member.
+void require_end(const fs::path& path, std::span<const std::uint8_t> whole, std::uint64_t begin) {
+  const auto rest = whole.subspan(std::min<std::uint64_t>(begin, whole.size()));
+  const auto zeros = static_cast<std::size_t>(
+      std::ranges::find_if(rest, [](auto byte) { return byte != 0; }) - rest.begin());
+  if (zeros < kTarBlock)
+    base::fail(ErrorKind::data,
+               "{}: the tar archive has no end mark, so it was cut short, or is still being written; copy or "
+               "write it again",
+               path.string());
+  if (zeros < rest.size())
+    base::fail(
+        ErrorKind::data,
+        "{}: the tar archive goes on after its end mark, at byte {}, as one of several that were joined; "
+        "unpack it (tar --ignore-zeros) and pack it anew",
+        path.string(), begin + zeros);
 }
 
-std::vector<TarStore::ArchiveEntry> TarStore::read_headers() {
-  std::vector<ArchiveEntry> found;
-  const ArchiveReader handle(archive_read_new());
-  base::expects(handle != nullptr, "libarchive has the memory for a reader");
-  archive_read_support_format_tar(handle.get());
-  const auto whole = file_.bytes();
-  if (archive_read_open_memory(handle.get(), whole.data(), whole.size()) != ARCHIVE_OK)
-    fail_reading(path_, handle.get());
-  archive_entry* entry = nullptr;
-  int status = ARCHIVE_OK;
-  while ((status = archive_read_next_header(handle.get(), &entry)) == ARCHIVE_OK || status == ARCHIVE_WARN) {
-    const char* name = archive_entry_pathname(entry);
-    auto [directory, file] = parts_of(name ? name : "");
-    // The member's data begins here: so far its header was read and none of its data.
-    const Member member{static_cast<std::uint64_t>(archive_filter_bytes(handle.get(), 0)),
-                        static_cast<std::uint64_t>(std::max<std::int64_t>(0, archive_entry_size(entry)))};
-    ArchiveEntry one{.directory = std::move(directory), .name = std::move(file), .member = member};
-    if (member.bytes == 0) one.leads_to = target_of(entry, one.directory);
-    if (one.leads_to.empty() && archive_entry_filetype(entry) != AE_IFREG) continue;
-    if (archive_entry_sparse_count(entry) > 0) {
-      ++passed_over_;
-      continue;
-    }
-    if (member.begin > whole.size() || member.bytes > whole.size() - member.begin)
-      fail_reading(path_, handle.get());
-    found.push_back(std::move(one));
-  }
-  file_.require_read();
-  if (status != ARCHIVE_EOF) fail_reading(path_, handle.get());
-  return found;
-}
-
-void TarStore::resolve_links(std::vector<ArchiveEntry>& found) {
+/// Gives links the data of their files; leaves out those that lead to none.
+void resolve_links(TarContents& contents) {
   constexpr int kLongestChain = 16;
-  const auto is_link = [](const ArchiveEntry& one) { return !one.leads_to.empty(); };
+  auto& found = contents.members;
+  const auto is_link = [](const TarMember& one) { return !one.leads_to.empty(); };
   if (std::none_of(found.begin(), found.end(), is_link)) return;
-  std::map<std::string, const ArchiveEntry*> by_path;
+  std::map<std::string, const TarMember*> by_path;
   for (const auto& one : found) by_path[one.path()] = &one;
   for (auto& one : found) {
-    const ArchiveEntry* at = &one;
+    const TarMember* at = &one;
     for (int links = 0; at != nullptr && !at->leads_to.empty(); ++links) {
       const auto next = by_path.find(at->leads_to);
       at = next == by_path.end() || links == kLongestChain ? nullptr : next->second;
     }
     if (at == &one) continue;
     if (at != nullptr) {
-      one.member = at->member;
+      one.begin = at->begin;
+      one.bytes = at->bytes;
       one.leads_to.clear();
       continue;
     }
-    if (dangling_links_++ == 0) first_lost_link_ = one.path();
+    if (contents.dangling_links++ == 0) contents.first_dangling_link = one.path();
     one.is_left_out = true;
+  }
+  std::erase_if(found, [](const TarMember& one) { return one.is_left_out; });
+}
+
+}  // namespace
+
+TarContents read_tar(const fs::path& path, const FileBytes& file) {
+  TarContents contents;
+  const ArchiveReader handle(archive_read_new());
+  base::expects(handle != nullptr, "libarchive has the memory for a reader");
+  archive_read_support_format_tar(handle.get());
+  const auto whole = file.bytes();
+  if (archive_read_open_memory(handle.get(), whole.data(), whole.size()) != ARCHIVE_OK)
+    fail_reading(path, handle.get());
+  archive_entry* entry = nullptr;
+  int status = ARCHIVE_OK;
+  std::uint64_t end = 0;
+  while ((status = archive_read_next_header(handle.get(), &entry)) == ARCHIVE_OK || status == ARCHIVE_WARN) {
+    const char* name = archive_entry_pathname(entry);
+    auto [directory, in_it] = parts_of(name ? name : "");
+    // The member's data begins here: so far its header was read and none of its data.
+    TarMember one{.directory = std::move(directory),
+                  .name = std::move(in_it),
+                  .begin = static_cast<std::uint64_t>(archive_filter_bytes(handle.get(), 0)),
+                  .bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, archive_entry_size(entry)))};
+    end = one.begin;
+    if (one.bytes == 0) one.leads_to = target_of(entry, one.directory);
+    if (one.leads_to.empty() && archive_entry_filetype(entry) != AE_IFREG) continue;
+    if (archive_entry_sparse_count(entry) > 0) {
+      ++contents.sparse;
+      end = 0;  // its length is not that of its data
+      continue;
+    }
+    if (one.begin > whole.size() || one.bytes > whole.size() - one.begin) fail_reading(path, handle.get());
+    end += (one.bytes + kTarBlock - 1) / kTarBlock * kTarBlock;
+    contents.members.push_back(std::move(one));
+  }
+  file.require_read();
+  if (status != ARCHIVE_EOF) fail_reading(path, handle.get());
+  if (end > 0) require_end(path, whole, end);
+  file.require_read();
+  resolve_links(contents);
+  return contents;
+}
+
+TarStore::TarStore(fs::path path) : path_(std::move(path)), file_(FileBytes::map(path_)) {
+  auto contents = read_tar(path_, file_);
+  auto& found = contents.members;
+  passed_over_ = contents.sparse;
+  dangling_links_ = contents.dangling_links;
+  first_lost_link_ = std::move(contents.first_dangling_link);
+  std::map<std::string, PassedOverCount> passed;
+  for (const auto& one : found)
+    if (!is_image_name(one.name) && !one.name.starts_with('.')) passed[one.directory].add(one.name);
+  for (const auto& [directory, count] : passed) passed_over_in_.push_back(count.in(directory));
+  passed_over_ += static_cast<std::int64_t>(
+      std::erase_if(found, [](const TarMember& one) { return !is_image_name(one.name); }));
+
+  std::stable_sort(found.begin(), found.end(), [](const TarMember& a, const TarMember& b) {
+    return a.directory == b.directory ? a.name < b.name : walked_before(a.directory, b.directory);
+  });
+  // If a name occurs again, the later member replaces the earlier, as when the archive is unpacked.
+  for (std::size_t i = 1; i < found.size(); ++i)
+    found[i - 1].is_left_out =
+        found[i].directory == found[i - 1].directory && found[i].name == found[i - 1].name;
+  std::erase_if(found, [](const TarMember& one) { return one.is_left_out; });
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (i == 0 || found[i].directory != found[i - 1].directory) listing_.add_directory(found[i].directory);
+    listing_.add_image(static_cast<std::uint32_t>(listing_.directories().size() - 1), found[i].name);
+    members_.push_back({found[i].begin, found[i].bytes});
   }
 }
 

@@ -24,6 +24,31 @@ struct CloseArchiveReader {
 };
 using ArchiveReader = std::unique_ptr<archive, CloseArchiveReader>;
 
+inline constexpr std::uint64_t kTarBlock = 512;  ///< headers and data begin at its multiples
+
+/// A file of an archive.
+struct TarMember {
+  std::string directory, name;
+  std::uint64_t begin = 0, bytes = 0;  ///< its data in the archive
+  std::string leads_to = {};           ///< a link whose file is not known yet: that file's path
+  bool is_left_out = false;
+
+  [[nodiscard]] std::string path() const { return directory.empty() ? name : directory + "/" + name; }
+};
+
+struct TarContents {
+  std::vector<TarMember> members;  ///< in the archive's order; a link has the data of its file
+  std::int64_t sparse = 0;         ///< files with holes, which are left out
+  std::int64_t dangling_links = 0;
+  std::string first_dangling_link;
+};
+
+/// The files of an uncompressed tar archive, whose bytes are `file`.
+///
+/// Cost     reads the headers
+/// Errors   Error(data): not a tar archive (or a compressed one), cut short, more data after its end
+[[nodiscard]] TarContents read_tar(const std::filesystem::path& path, const FileBytes& file);
+
 /// The images of an uncompressed tar archive. The archive is mapped: nothing is copied, and all workers and
 /// processes of a host share its pages. Members are ordered by path, like the files of a folder; links stand
 /// for the members that they lead to.
@@ -54,9 +79,6 @@ class TarStore final : public ImageStore {
   struct Member {
     std::uint64_t begin, bytes;
   };
-  struct ArchiveEntry;
-  [[nodiscard]] std::vector<ArchiveEntry> read_headers();
-  void resolve_links(std::vector<ArchiveEntry>& found);
 
   std::filesystem::path path_;
   FileBytes file_;

@@ -55,11 +55,16 @@ engine::CompileOptions evaluation_compile_options(const Options& options, const 
 data::Sampler sampler_of(const Options& options, const Resolved& resolved, const data::Source& source) {
   const auto order = options.same_order ? data::Order::shuffled_once : data::Order::shuffled;
   const auto& train = *source.train;
-  if (!options.balanced_sampler) return {train.size(), options.seed, order};
-  return {train.size(),
-          std::make_shared<data::BalancedOrder>(train, source.classes(), options.seed,
-                                                resolved.steps_per_epoch * resolved.global_batch),
-          order};
+  if (options.balanced_sampler)
+    return {train.size(),
+            std::make_shared<data::BalancedOrder>(train, source.classes(), options.seed,
+                                                  resolved.steps_per_epoch * resolved.global_batch),
+            order};
+  if (options.shuffle_window > 0)
+    return {train.size(),
+            std::make_shared<data::WindowOrder>(train.shard_sizes(), options.shuffle_window, options.seed),
+            order};
+  return {train.size(), options.seed, order};
 }
 
 data::LoaderOptions loader_options(const Options& options, const Resolved& resolved, int rank) {

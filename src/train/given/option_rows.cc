@@ -53,6 +53,22 @@ void choose_batch_norm(Options& options, std::string_view text) {
   options.batch_norm = chosen == 0 ? engine::BatchNormMode::local : engine::BatchNormMode::synchronised;
 }
 
+void choose_shuffle(Options& options, std::string_view text) {
+  constexpr std::string_view kWindow = "window:";
+  if (text == "global")
+    options.shuffle_window = 0;
+  else if (text.starts_with(kWindow))
+    options.shuffle_window =
+        base::whole_number_in(text, "W", text.substr(kWindow.size()), 1, std::int64_t{1} << 20);
+  else
+    base::fail(base::ErrorKind::usage, "must be global or window:W, got '{}'", text);
+}
+
+/// Records lack it at its default: it is younger than the first of them.
+std::string name_of_shuffle(const Options& options) {
+  return options.shuffle_window == 0 ? "" : fmt::format("window:{}", options.shuffle_window);
+}
+
 // --test-time-augmentation: how many views of an image each name stands for.
 constexpr std::string_view kNamesOfViews = "none|flip|flip-shift";
 constexpr std::array kViews{1, 2, 6};
@@ -129,6 +145,15 @@ constexpr OptionRow<Options> kTrainingRows[] = {
      "folder: stop at an image that cannot be decoded, or decode all of them before the first step (data "
      "pack: before packing) and leave such ones out, named and counted",
      kRuns | kData | kEvaluate, at<&O::skip_bad_images>({.words = "error|skip", .left_out = "error"})},
+    {"shuffle", "global|window:W", kWhat,
+     "order of the training images: global, any of all of them; window:W, for shards: the shards in random order, W "
+     "at a time, and any of the images of these, so that only W shards are read at a time",
+     kRuns,
+     Field<O>([](O& o, Text t) { choose_shuffle(o, t); }, [](const O& o) { return name_of_shuffle(o); },
+              [](const O& o) {
+                const auto name = name_of_shuffle(o);
+                return name.empty() ? std::string("global") : name;
+              })},
     {"label-smoothing", "X", kWhat,
      "label smoothing: the part of the target that is spread evenly over all classes", kRuns | kEvaluate,
      at<&O::label_smoothing>({.most = 0.999})},

@@ -158,8 +158,9 @@ struct Options {
   int test_views = 1;      ///< views of each test image whose logits are averaged: 1, 2 or 6, data/augment.h
 
   // Opening the data.
-  double validation_split = 0;   ///< > 0: this part of every class is held back from training and evaluated
-  bool skip_bad_images = false;  ///< leave out images of a folder that cannot be decoded
+  double validation_split = 0;  ///< > 0: this part of every class is held back from training and evaluated
+  std::int64_t shuffle_window = 0;  ///< > 0: training samples come from so many shards at a time; 0: from all
+  bool skip_bad_images = false;     ///< leave out images of a folder that cannot be decoded
 
   // Measuring. window_steps > 0: after warmup_steps, time this many steps and stop (a cell); kWholeEpoch: as
   // many as an epoch has. 0: an ordinary training, timed as a whole.

@@ -268,10 +268,17 @@ PlannedImages plan_images(const Options& options, Resolved& resolved, const grap
 data::Source open_data(const Options& options, const Backend& backend) {
   auto source = data::open(options.data, {.validation_split = options.validation_split,
                                           .skip_bad_images = options.skip_bad_images,
+                                          .needs_test = true,
                                           .threads = base::usable_cores(),
                                           .broken_images = &backend.history->broken_images});
   require_mirrored_edge(options, source);
   require_validation(options, source);
+  if (options.shuffle_window > 0 && source.train->shard_sizes().empty())
+    base::fail(
+        base::ErrorKind::usage,
+        "--shuffle window:{}: '{}' is not in shards, of which a window could hold some; leave the option out "
+        "(every order of a data set in one place is as fast)",
+        options.shuffle_window, options.data);
   return source;
 }
 

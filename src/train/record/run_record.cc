@@ -53,6 +53,7 @@ Record::Communication describe_gradient(const graph::Graph& graph) {
 
 Record::Data describe(const data::Source& source) {
   const auto evaluated = source.evaluated_format();
+  const auto shards = static_cast<std::int64_t>(source.train->shard_sizes().size());
   return {
       .spec = source.spec,
       .name = source.name,
@@ -62,6 +63,7 @@ Record::Data describe(const data::Source& source) {
       .test_samples = source.test->size(),
       .validation_samples = source.validation ? std::optional(source.validation->size()) : std::nullopt,
       .stored_bytes = data::mean_stored_bytes(*source.train),
+      .shards = shards > 0 ? std::optional(shards) : std::nullopt,
       .eval_resize = source.eval_resize > 0 ? std::optional<std::int64_t>(source.eval_resize) : std::nullopt,
       .eval_size = evaluated == source.train->format()
                        ? std::nullopt

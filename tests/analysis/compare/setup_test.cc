@@ -58,6 +58,7 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"model.graph_sha256", kFollows},
     {"model.bytes_a_step", kFollows},
     {"data.stored_bytes", "follows from the data set, which has an entry"},
+    {"data.shards", "how the samples are stored: the lists of images have entries, and so has --shuffle"},
     {"data.classes", "names of labels: the lists of images have entries"},
     {"repeat", kRepeat},
     {"also", "which other question the cell is asked for, and nothing that it did otherwise"},

@@ -178,6 +178,7 @@ TEST(Arguments, ConvergeComparesRemediesOrNumbersOfWorkers) {
   EXPECT_EQ(settings(kConverge, {"--workers", "4"}).train.workers, 4);
   EXPECT_THAT(settings(kConverge, {"--compare", "workers", "--workers", "1,3"}).study.converge.workers,
               testing::ElementsAre(1, 3));
+  EXPECT_TRUE(settings(kConverge, {"--compare", "shuffle", "--large-batch", "8"}).study.converge.shuffle);
   EXPECT_THAT(settings(kStudy, {"--compare", "workers"}).study.converge.workers,
               testing::ElementsAre(1, 2, 4));
 }
@@ -310,7 +311,13 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{kConverge, {"--large-batch", "16"}, "must be larger than --baseline-batch 128"},
         Bad{kConverge, {"--workers", "1,2"}, "give one, or --compare workers"},
         Bad{kConverge, {"--compare", "workers", "--workers", "4"}, "needs at least two numbers"},
-        Bad{kConverge, {"--compare", "batches"}, "--compare must be one of remedies, workers"},
+        Bad{kConverge,
+            {"--compare", "shuffle", "--variants", "linear"},
+            "chooses the orders that it compares"},
+        Bad{kConverge, {"--compare", "shuffle", "--shuffle", "window:2"}, "leave out --shuffle"},
+        Bad{kTrain, {"--shuffle", "window:0"}, "--shuffle"},
+        Bad{kTrain, {"--shuffle", "local"}, "must be global or window:W, got 'local'"},
+        Bad{kConverge, {"--compare", "batches"}, "--compare must be one of remedies, workers, shuffle"},
         Bad{kReport, {}, "report takes the records"},
         Bad{kReport, {"r.json", "--html"}, "--html needs a value"},
         Bad{kData, {"inf", "synthetic"}, "data takes what to do and a data set"},

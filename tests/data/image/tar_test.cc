@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -134,6 +136,21 @@ TEST_F(Tar, IsRefusedWhenCompressedOrCutShort) {
               HasSubstr("compressed one cannot be read in place"));
   std::filesystem::resize_file(whole, std::filesystem::file_size(whole) / 2);
   EXPECT_EQ(refused(whole).kind, base::ErrorKind::data);
+  // libarchive takes an archive that ends between two members for a whole one, and does not look behind its
+  // end.
+  const auto again = packed("", "images.tar");
+  std::ifstream file(again, std::ios::binary);
+  Bytes bytes(std::istreambuf_iterator<char>(file), {});
+  write_bytes(path() / "joined.tar", [&] {
+    auto both = bytes;
+    both.insert(both.end(), bytes.begin(), bytes.end());
+    return both;
+  }());
+  EXPECT_THAT(refused(path() / "joined.tar").text, HasSubstr("goes on after its end mark"));
+  while (bytes.back() == 0) bytes.pop_back();
+  bytes.resize((bytes.size() + 511) / 512 * 512);
+  write_bytes(path() / "unended.tar", bytes);
+  EXPECT_THAT(refused(path() / "unended.tar").text, HasSubstr("has no end mark, so it was cut short"));
   write_bytes(path() / "empty.tar", {});
   EXPECT_EQ(refused(path() / "empty.tar").kind, base::ErrorKind::data);
   write_bytes(path() / "text.tar", Bytes(2000, 'x'));

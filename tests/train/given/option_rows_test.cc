@@ -75,6 +75,8 @@ TEST(OptionRows, HaveTextsOfEachKind) {
         Case{"class-weights", "balanced", "balanced", "balanced"},
         Case{"sampler", "balanced", "balanced", "balanced"},
         Case{"sampler", "uniform", "", "uniform"},
+        Case{"shuffle", "window:8", "window:8", "window:8"},
+        Case{"shuffle", "global", "", "global"},
         Case{"optimizer", "lars", "lars", "lars"},
         Case{"parallel", "data-parallel", "data-parallel", "data-parallel"},
         Case{"placement", "spread", "spread", "spread"},
