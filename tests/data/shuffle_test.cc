@@ -105,7 +105,8 @@ TEST(WindowOrder, IsTheSameForAnyWorkers) {
     for (const std::int64_t workers : {1, 2, 3, 4}) {
       std::vector<std::unique_ptr<Loader>> loaders;
       for (std::int64_t rank = 0; rank < workers; ++rank)
-        loaders.push_back(std::make_unique<Loader>(dataset, Sampler(order), full_augment(dataset.format()),
+        loaders.push_back(std::make_unique<Loader>(dataset, Sampler(order->size(), order),
+                                                   full_augment(dataset.format()),
                                                    LoaderOptions{.global_batch = kBatch,
                                                                  .local_batch = kBatch / workers,
                                                                  .first = rank * kBatch / workers,

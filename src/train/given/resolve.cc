@@ -245,6 +245,12 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
         ErrorKind::usage,
         "--sampler balanced with --class-weights balanced: each makes up for the sizes of the classes, and both would "
         "do so twice; leave one of them out, or give weights of your own in a file");
+  if (options.balanced_sampler && options.shuffle_window > 0)
+    fail(
+        ErrorKind::usage,
+        "--sampler balanced draws every class from all shards, and --shuffle window:{} reads {} at a time; leave "
+        "one of them out",
+        options.shuffle_window, options.shuffle_window);
   if (options.test_set == TestSet::every && options.evaluate_every == 0)
     fail(
         ErrorKind::usage,

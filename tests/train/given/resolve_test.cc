@@ -101,6 +101,8 @@ TEST(Resolve, RefusesMomentumCorrectionBesideARateThatNoScheduleKnows) {
 TEST(Resolve, MakesUpForUnevenClassesOnce) {
   Options options{.global_batch = 16, .steps = 1, .class_weights = "balanced", .balanced_sampler = true};
   EXPECT_THAT(refusal(options), HasSubstr("--sampler balanced with --class-weights balanced"));
+  const Options windows{.global_batch = 16, .steps = 1, .balanced_sampler = true, .shuffle_window = 8};
+  EXPECT_THAT(refusal(windows), HasSubstr("and --shuffle window:8 reads 8 at a time"));
   options.class_weights = "costs.csv";
   EXPECT_EQ(refusal(options), "accepted") << "what an error costs is another matter";
 }
