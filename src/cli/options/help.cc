@@ -178,6 +178,8 @@ std::string usage_line(Command command) {
            "\n"
            "paceline data pack SPEC FILE.tar      one file of all images of a folder, read in place by "
            "folder:FILE.tar\n"
+           "paceline data pack SPEC DIR --shards N a folder of shards, in WebDataset's form\n"
+           "paceline data stage SPEC --to DIR      a verified copy on this host; the last line is its spec\n"
            "paceline data manifest folder:DIR      a list of the images in DIR, so that no start walks "
            "through it\n"
            "paceline data get NAME                 NAME: " +

@@ -308,6 +308,21 @@ constexpr Row kStudyRows[] = {
     {"decoded", "", kOutput,
      "pack: store pixels instead of JPEG and PNG files: several times larger, but not decoded when read",
      kData, at<&S::data, &S::DataOptions::decoded>()},
+    {"shards", "N", kOutput,
+     "pack: write a folder with N shards of training samples and as many of the others as keep their size, in "
+     "WebDataset's form",
+     kData, at<&S::data, &S::DataOptions::shards>({.least = 1, .most = 10000})},
+    {"max-side", "PIXELS", kOutput,
+     "pack: scale images with a longer side down to it, and store them as JPEG (default: all keep their bytes)",
+     kData, at<&S::data, &S::DataOptions::max_side>({.least = 16, .most = 16384})},
+    {"quality", "Q", kOutput, "pack: of the JPEG of images that are scaled down", kData,
+     at<&S::data, &S::DataOptions::quality>({.least = 1, .most = 100})},
+    {"keep-order", "", kOutput,
+     "pack: training samples keep the order of the data set, instead of one drawn once, in which neighbours are of "
+     "all classes",
+     kData, at<&S::data, &S::DataOptions::keep_order>()},
+    {"to", "DIR", kOutput, "stage: a directory of this host, for all its processes", kData,
+     at<&S::data, &S::DataOptions::to>()},
     {"list", "FILE", kOutput,
      "verify: a CSV file with a row for each broken file, duplicate, class without images and pair of nearly equal "
      "class names",

@@ -77,7 +77,7 @@ class ImageDataset final : public Dataset {
   }
   /// The encoded image, as ImageStore::bytes.
   [[nodiscard]] std::span<const std::uint8_t> encoded(std::int64_t index,
-                                                      std::vector<std::uint8_t>& buffer) const;
+                                                      std::vector<std::uint8_t>& buffer) const override;
 
  private:
   /// What one read needs, kept for the next read: encoded bytes, decoder, pixels, resizer.
