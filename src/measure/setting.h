@@ -225,6 +225,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"part", unrecorded},
     {"mistakes", unrecorded},
     {"top", unrecorded},
+    {"columns", unrecorded},
+    {"sample-submission", unrecorded},
     {"decoded", unrecorded},
     {"shards", unrecorded},
     {"max-side", unrecorded},

@@ -220,6 +220,7 @@ int data_command(const Settings& settings) {
   if (settings.data.action == "get") return get_data(settings);
   refuse_unread(settings);
   const auto started = base::Clock::now();
+  if (settings.data.action == "stage") return stage_data(settings);
   if (settings.data.action == "manifest") return write_image_manifest(settings.data.spec);
   const bool skips = settings.data.action == "pack" && settings.train.skip_bad_images;
   const auto source =

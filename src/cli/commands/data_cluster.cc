@@ -4,12 +4,14 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "base/topology.h"
 #include "cli/commands/data_images.h"
 #include "cli/screen/screen.h"
 #include "cluster/interrupt.h"
 #include "cluster/launch_line.h"
 #include "data/shards/pack.h"
+#include "data/stage.h"
 
 namespace paceline::cli {
 namespace {
@@ -76,6 +78,46 @@ int pack_into_shards(const Settings& settings, const data::Source& source) {
         "area (crop-area=1 takes nearly all of it)\n",
         source.spec, source.crop_padding));
   print(fmt::format("--data {}\n", cluster::shell_line({packed->spec})));
+  return 0;
+}
+
+int stage_data(const Settings& settings) {
+  const auto& asked = settings.data;
+  if (asked.to.empty())
+    base::fail(base::ErrorKind::usage,
+               "data stage copies the files of '{}' to a directory of this host; name it: --to DIR",
+               asked.spec);
+  const cluster::Interrupt interrupt;
+  CopyProgress progress("stage", "MB");
+  const auto staged =
+      data::stage(asked.spec, asked.to,
+                  {.threads = base::usable_cores(),
+                   .stop = interrupt.token(),
+                   .waits =
+                       [&] {
+                         progress.screen().explain(fmt::format(
+                             "{}: another process of this host copies into it; waiting", asked.to.string()));
+                       },
+                   .progress = [&](std::int64_t done,
+                                   std::int64_t all) { progress.show(done / 1'000'000, all / 1'000'000); }});
+  progress.screen().clear_bar();
+  if (!staged) {
+    progress.screen().explain(fmt::format(
+        "interrupted: stopped as asked; the same command copies what is missing in {}", asked.to.string()));
+    return interrupt.exit_code();
+  }
+  const auto megabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  progress.screen().explain(fmt::format(
+      "{}: {} of {:.1f} MB; {}{}", asked.to.string(), base::counted(staged->files, "file"),
+      megabytes(staged->bytes),
+      staged->copied == 0
+          ? "all were there, and nothing was copied"
+          : fmt::format("{} copied, {:.1f} MB in {:.1f} s, and read back with the SHA-256 of the originals",
+                        staged->copied, megabytes(staged->copied_bytes), progress.elapsed_s()),
+      staged->removed == 0 ? ""
+                           : fmt::format("; {} removed that the data set no longer has",
+                                         base::counted(staged->removed, "file"))));
+  print(staged->spec + "\n");  // as it is, for data=$(paceline data stage ...)
   return 0;
 }
 

@@ -48,4 +48,8 @@ int write_image_manifest(const std::string& spec);
 /// Returns the exit code.
 int pack_into_shards(const Settings& settings, const data::Source& source);
 
+/// Copies the files of the data to a directory of this host (data/stage.h). Standard output has the spec of
+/// the copy alone. Returns the exit code.
+int stage_data(const Settings& settings);
+
 }  // namespace paceline::cli

@@ -93,7 +93,8 @@ void take_model_words(const std::vector<std::string>& words, Settings& settings)
 }
 
 void take_classify_words(const std::vector<std::string>& words, Settings& settings) {
-  constexpr const char* kForm = "paceline classify CHECKPOINT IMAGE.. (files, or folders of them)";
+  constexpr const char* kForm =
+      "paceline classify CHECKPOINT IMAGE.. (files, folders or tar archives of them)";
   if (words.size() < 2)
     base::fail(ErrorKind::usage, "classify takes a checkpoint and the images to classify: {}; got {}", kForm,
                words.empty() ? "neither" : fmt::format("'{}' alone", words.front()));

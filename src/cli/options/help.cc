@@ -145,7 +145,7 @@ std::string usage_line(Command command) {
            "paceline model show MODEL              its layers; MODEL: a name, or a file of layers";
   if (command == kClassify)
     return "paceline classify CHECKPOINT IMAGE..   CHECKPOINT: a .safetensors file, or a training's directory; "
-           "IMAGE: a file, or a folder of images";
+           "IMAGE: a file, a folder or tar archive of images, shards:PATTERN";
   if (command == kRunList)
     return "paceline runs list [DIR]               runs below DIR (default: paceline-out)\n"
            "paceline runs show RUN..               one run: what, how far, its best figures\n"

@@ -305,6 +305,13 @@ constexpr Row kStudyRows[] = {
     {"out", "FILE", kOutput,
      "a CSV file with a row for each image, instead of lines on standard output; its directory must exist",
      kClassify, at<&S::classified>()},
+    {"columns", "ID,LABEL", kOutput,
+     "the table in the form of a competition, with these names: the file's name without its ending (ID=file: with it), "
+     "then the class; or a column for each class with its probability (NAME=CLASS where its name is not the class's)",
+     kClassify, at<&S::submission_columns>()},
+    {"sample-submission", "FILE", kOutput,
+     "the table with the columns and the rows of this CSV file, as a competition gives one", kClassify,
+     at<&S::sample_submission>()},
     {"decoded", "", kOutput,
      "pack: store pixels instead of JPEG and PNG files: several times larger, but not decoded when read",
      kData, at<&S::data, &S::DataOptions::decoded>()},

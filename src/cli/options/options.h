@@ -106,6 +106,8 @@ struct Settings {
   train::EvaluationRequest evaluate;
   train::ClassifyRequest classify;
   std::filesystem::path classified;  ///< the table that classify writes; empty: lines on standard output
+  std::string submission_columns;    ///< of that table, as a competition takes it: Submission
+  std::filesystem::path sample_submission;
 
   struct DataOptions {
     std::string action;           ///< "info", "verify", "pack", "stage", "manifest" or "get"

@@ -68,6 +68,9 @@ class ImageDataset final : public Dataset {
   void show(std::int64_t index, std::span<std::uint8_t> pixels) const;
 
   [[nodiscard]] std::string name(std::int64_t index) const;
+  [[nodiscard]] std::string path_below(std::int64_t index) const {
+    return store_->path_below(samples_.images[at(index)]);
+  }
   [[nodiscard]] std::string sample_name(std::int64_t index) const override { return name(index); }
   [[nodiscard]] std::string list_entry(std::int64_t index) const override;
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override;

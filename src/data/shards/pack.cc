@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 using base::ErrorKind;
 
 constexpr const char* kClassFile = "classes.txt";
-constexpr int kMostShards = 10'000;  ///< of a part: their names have four digits
+constexpr int kMostPacked = 10'000;  ///< of a part: their names have four digits
 
 /// The folder under the name that it has until it is complete. A lock on it says that somebody writes it.
 class UnfinishedFolder {
@@ -99,7 +99,7 @@ struct PackedPart {
 /// The parts that have samples. Validation and test have shards as large as those of the training part.
 std::vector<PackedPart> parts_of(const Source& source, const PackingOptions& options) {
   const auto samples = source.train->size();
-  if (const auto most = std::min<std::int64_t>(samples, kMostShards); options.shards > most)
+  if (const auto most = std::min<std::int64_t>(samples, kMostPacked); options.shards > most)
     base::fail(ErrorKind::usage,
                "--shards {}: '{}' has {} training samples, and a shard holds at least one; write at most {}",
                options.shards, source.spec, samples, most);
@@ -112,7 +112,7 @@ std::vector<PackedPart> parts_of(const Source& source, const PackingOptions& opt
     const bool trains = set == source.train.get();
     parts.push_back({.name = name,
                      .set = set,
-                     .shards = static_cast<int>(std::min<std::int64_t>(in_proportion, kMostShards)),
+                     .shards = static_cast<int>(std::min<std::int64_t>(in_proportion, kMostPacked)),
                      .is_shuffled = trains && !options.keeps_order});
   }
   return parts;
