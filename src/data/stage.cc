@@ -207,7 +207,8 @@ class StageList {
       }
       return pattern(beside);
     }
-    if (fs::is_regular_file(top / value, unknown)) return is_of_shards ? path(top / value) : value;
+    const bool is_inside = fs::path(value).is_relative() && fs::is_regular_file(top / value, unknown);
+    if (is_inside) return is_of_shards ? path(top / value) : value;
     return fs::is_regular_file(value, unknown) ? path(value) : value;
   }
 

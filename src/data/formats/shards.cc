@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -176,23 +177,23 @@ Source open_shards(const Spec& spec) {
   const auto shards = train.index.shards.size();
   train = {};
   std::string others;
-  std::vector<fs::path> named = paths;
-  for (const auto& [key, part] :
-       {std::pair{"validation", &arranged.validation}, std::pair{"test", &arranged.test}}) {
+  std::map<fs::path, const char*> part_of;
+  for (const auto& path : paths) part_of[path] = "training";
+  for (const auto& [key, part, verb] : {std::tuple{"validation", &arranged.validation, "validate"},
+                                        std::tuple{"test", &arranged.test, "test"}}) {
     const auto pattern = given(spec, key);
     if (pattern.empty()) continue;
     const auto its = beside(paths.front(), pattern);
     for (const auto& path : its)
-      if (std::ranges::find(named, path) != named.end())
-        base::fail(ErrorKind::usage, "data '{}': {} is a shard of the {} set and of another; name it in one",
-                   spec.text, path.string(), key);
-    named.insert(named.end(), its.begin(), its.end());
+      if (const auto [at, is_new] = part_of.emplace(path, key); !is_new)
+        base::fail(ErrorKind::usage, "data '{}': {} is a shard of the {} and of the {} set; name it in one",
+                   spec.text, path.string(), at->second, key);
     const auto index = open_shard_index(its, field, spec.how.threads);
     *part = classes.part(index.index, static_cast<std::uint32_t>(store->size()));
     arranged.notes.insert(arranged.notes.end(), index.notes.begin(), index.notes.end());
     note_others(key, index.index, arranged.notes);
     store->add(its, index.index);
-    others += fmt::format("{} {} of {}", others.empty() ? " and" : ",", its.size(), key);
+    others += fmt::format(" and {} to {}", its.size(), verb);
   }
   Source source = open_arranged(spec, store, std::move(arranged), nullptr);
   source.name = "shards";

@@ -97,7 +97,7 @@ struct PackedPart {
 };
 
 /// The parts that have samples. Validation and test have shards as large as those of the training part.
-std::vector<PackedPart> parts_of(const Source& source, const PackingOptions& options) {
+std::vector<PackedPart> packed_parts(const Source& source, const PackingOptions& options) {
   const auto samples = source.train->size();
   if (const auto most = std::min<std::int64_t>(samples, kMostPacked); options.shards > most)
     base::fail(ErrorKind::usage,
@@ -278,9 +278,12 @@ void require_name(const fs::path& out) {
 std::optional<PackedShards> pack_shards(
     const Source& source, const fs::path& given, const PackingOptions& options, std::stop_token stop,
     const std::function<void(std::int64_t done, std::int64_t all)>& progress) {
+  if (source.synthetic)
+    base::fail(ErrorKind::usage, "'{}' is drawn, and nothing would say so of its shards; read it as it is",
+               source.spec);
   const auto out = given.has_filename() ? given : given.parent_path();
   require_name(out);
-  const auto parts = parts_of(source, options);
+  const auto parts = packed_parts(source, options);
   UnfinishedFolder folder(out);
   base::ThreadPool pool(options.threads);
   require_space(parts, folder.path(), options, pool);
