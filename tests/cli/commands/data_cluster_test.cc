@@ -57,7 +57,8 @@ class DataCluster : public testing::Test {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     std::vector<double> figures;
     for (const auto& epoch : measure::read_record(folder_.path() / out / "record.json").epochs)
-      figures.insert(figures.end(), {epoch.train_loss, epoch.test_loss, epoch.test_accuracy});
+      for (const auto& one : {std::optional(epoch.train_loss), epoch.validation_loss, epoch.test_loss})
+        figures.push_back(one.value_or(-1));
     EXPECT_EQ(figures.size(), 6u);
     return figures;
   }
