@@ -129,6 +129,15 @@ def loader(record):
            "rounds": rounds(record, len(record["rounds"]))}
 
 
+def reading(record):
+    """bench/reading_turns.py"""
+    names = {"folder": "paceline, folder", "in_shards": "paceline, shards", "torchvision": "torchvision, folder", "python": "python, shards"}
+    yield {**header(record), "key": "reading", "images": record["images_are"], "size": f"{record['size']}x{record['size']}",
+           **{key: Figure(record["images_per_s"][name], unit="images/s") for key, name in names.items()},
+           **{key: times(record[key], "") for key in ("folder_over_torchvision", "shards_over_folder", "shards_over_python")},
+           "rounds": rounds(record["folder_over_torchvision"], len(record["rounds"]))}
+
+
 def many_files(record):
     """bench/many_files.py"""
     seconds = lambda name: estimate(record[name], "s")
@@ -349,6 +358,7 @@ READERS = [
     (lambda r: r.get("what", "").startswith("plans against runs"), plans_and_runs),
     (lambda r: "ways" in r and "updates" in r, fine_tuning),
     (lambda r: r.get("what", "").startswith("plans of memory"), memory_of_zoo),
+    (lambda r: "shards_over_python" in r, reading),
     (lambda r: "walk_and_write_s" in r, many_files),
     (lambda r: "peak_bytes_of_the_list" in r, many_samples),
     (lambda r: "rate_mbit" in r, placements),

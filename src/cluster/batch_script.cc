@@ -143,26 +143,25 @@ std::string requests(const BatchOptions& options) {
   return text;
 }
 
-/// The lines that copy the data to each node, and set `data` to the spec of the copy.
-std::string staging(const BatchOptions& options, const std::string& text) {
+/// The lines that copy the data to each node, and set `data` to the spec of the copy. `program`: as in a
+/// shell.
+std::string staging(const BatchOptions& options, const std::string& text, const std::string& program) {
   const auto spec = data::parse_spec(text);
   if (spec.directory.empty())
     base::fail(base::ErrorKind::usage,
                "--stage {} copies the files of the data to each node, but {} has none; leave it out",
                options.stage, text);
-  const auto from = std::filesystem::absolute(spec.directory).lexically_normal();
-  const auto name = (from.has_filename() ? from : from.parent_path()).filename().string();
-  const auto more = text.find(',');
   return fmt::format(
-      "# The data are copied to a disk of each node first, except files that are there and up to date. Where nodes\n"
-      "# share the disk, one node copies and the others use that copy.\n"
+      "# The data are copied to a disk of each node first, except files that are there and up to date, and verified.\n"
+      "# Where nodes share the disk, one node copies and the others use that copy.\n"
       "stage=\"{}\"\n"
-      "srun --mpi=none --nodes={} --ntasks={} --ntasks-per-node=1 bash -c 'mkdir -p \"$1\" && exec 9> \"$1/.lock\" && "
-      "{{ flock 9 2> /dev/null || :; }} && cp -rLu \"$2\" \"$1\"/' "
-      "bash \"$stage\" {} || exit\n"
-      "data={}:\"$stage\"/{}{}\n",
-      options.stage, options.nodes, options.nodes, shell_line({from.string()}), spec.name, shell_line({name}),
-      more == std::string::npos ? "" : shell_line({text.substr(more)}));
+      "data=$(srun --mpi=none --nodes={} --ntasks={} --ntasks-per-node=1{} {} data stage {} --to \"$stage\") || exit\n"
+      "data=${{data##*$'\\n'}}  # each node prints the same\n",
+      options.stage, options.nodes, options.nodes,
+      options.cores_per_worker > 0
+          ? fmt::format(" --cpus-per-task={}", options.cores_per_worker * options.workers_per_node)
+          : "",
+      program, shell_line({text}));
 }
 
 /// The words without --data and its value, which the path of the copy replaces.
@@ -180,6 +179,7 @@ std::vector<std::string> without_data(const std::vector<std::string>& words) {
 /// The line that starts the processes, up to the program, and the lines before it.
 struct Step {
   std::string before, line;
+  std::string program;  ///< as in a shell
 };
 
 Step job_step_of(const BatchOptions& options, const BatchCommand& command) {
@@ -201,15 +201,18 @@ Step job_step_of(const BatchOptions& options, const BatchCommand& command) {
   step.line = fmt::format("srun --mpi={} --kill-on-bad-exit=1", mpi);
   // Since Slurm 22.05 a step does not inherit the job's cores for each task.
   if (options.cores_per_worker > 0) step.line += fmt::format(" --cpus-per-task={}", options.cores_per_worker);
+  step.program = shell_line({command.program});
   if (options.container.empty()) {
-    step.line += " " + shell_line({command.program});
+    step.line += " " + step.program;
     return step;
   }
   step.before +=
       "container=$(command -v apptainer || command -v singularity) ||\n"
       "  { echo 'neither apptainer nor singularity is here, and the job runs in a container' >&2; exit 4; }\n";
-  step.line += fmt::format(" \"$container\" exec{} {} paceline", options.gpus_per_node > 0 ? " --nv" : "",
-                           shell_line({options.container}));
+  const auto image = shell_line({options.container});
+  step.program = fmt::format("\"$container\" exec {} paceline", image);
+  step.line +=
+      fmt::format(" \"$container\" exec{} {} paceline", options.gpus_per_node > 0 ? " --nv" : "", image);
   return step;
 }
 
@@ -316,8 +319,9 @@ std::string batch_script(const BatchOptions& options, const BatchCommand& comman
   for (const auto& line : options.setup) text += line + "\n";
   text += fmt::format("out={}{}\n{}", shell_line({command.out.string()}),
                       shares ? "/part-$SLURM_ARRAY_TASK_ID" : "", going_on(command.words.front()));
-  if (stages) text += staging(options, command.data);
-  text += fmt::format("{}{} {}{}{} --out \"$out\"{}\ncode=$?\n", step.before, step.line,
+  text += step.before;
+  if (stages) text += staging(options, command.data, step.program);
+  text += fmt::format("{} {}{}{} --out \"$out\"{}\ncode=$?\n", step.line,
                       shell_line(stages ? without_data(command.words) : command.words),
                       stages ? " --data \"$data\"" : "",
                       shares ? fmt::format(" --only-cells \"$SLURM_ARRAY_TASK_ID/{}\"", options.array) : "",

@@ -66,6 +66,12 @@ class Dataset {
   [[nodiscard]] virtual std::int64_t stored_bytes(std::int64_t index) const;
   /// Of a set in shards: how many samples each has, in the order of the samples; else empty.
   [[nodiscard]] virtual std::vector<std::int64_t> shard_sizes() const { return {}; }
+  /// The file of sample `index`, in place or read into `buffer`, valid as long as `buffer` and the set. Empty
+  /// where samples are no images in files.
+  [[nodiscard]] virtual std::span<const std::uint8_t> encoded(std::int64_t /*index*/,
+                                                              std::vector<std::uint8_t>& /*buffer*/) const {
+    return {};
+  }
   /// The same samples as evaluation sees them; null where read() gives just that.
   [[nodiscard]] virtual std::unique_ptr<Dataset> as_evaluated() const { return nullptr; }
 };
@@ -204,6 +210,10 @@ class CountedDataset final : public Dataset {
   [[nodiscard]] std::string list_entry(std::int64_t index) const override { return set_->list_entry(index); }
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override {
     return set_->stored_bytes(index);
+  }
+  [[nodiscard]] std::span<const std::uint8_t> encoded(std::int64_t index,
+                                                      std::vector<std::uint8_t>& buffer) const override {
+    return set_->encoded(index, buffer);
   }
   [[nodiscard]] bool reads_from_memory() const override { return set_->reads_from_memory(); }
   /// Adds images that were read earlier and are used again from where they were stored.

@@ -90,6 +90,10 @@ std::vector<std::int64_t> Subset::shard_sizes() const {
   return counts_between(ends, indices_);
 }
 
+std::span<const std::uint8_t> Subset::encoded(std::int64_t index, std::vector<std::uint8_t>& buffer) const {
+  return whole_->encoded(at(index), buffer);
+}
+
 std::unique_ptr<Dataset> Subset::as_evaluated() const {
   std::shared_ptr<const Dataset> whole = whole_->as_evaluated();
   return whole == nullptr ? nullptr : std::make_unique<Subset>(std::move(whole), indices_);

@@ -42,6 +42,8 @@ class Subset final : public Dataset {
   [[nodiscard]] std::string sample_name(std::int64_t index) const override;
   [[nodiscard]] std::string list_entry(std::int64_t index) const override;
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override;
+  [[nodiscard]] std::span<const std::uint8_t> encoded(std::int64_t index,
+                                                      std::vector<std::uint8_t>& buffer) const override;
   [[nodiscard]] bool reads_from_memory() const override { return whole_->reads_from_memory(); }
   [[nodiscard]] std::vector<std::int64_t> shard_sizes() const override;
   [[nodiscard]] std::unique_ptr<Dataset> as_evaluated() const override;

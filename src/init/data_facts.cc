@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <initializer_list>
+#include <map>
 #include <optional>
+#include <set>
 #include <system_error>
 
 #include "base/error.h"
@@ -164,10 +166,20 @@ std::string note_on_tables(const std::string& spec, const std::vector<std::strin
   return "";
 }
 
+/// Whether folders differ by a number alone, as "images_part_1" and "images_part_2": a set in several
+/// archives.
+bool are_numbered(const std::vector<std::string>& folders) {
+  const auto series = data::series_of(folders.front());
+  return !series.empty() &&
+         std::ranges::all_of(folders, [&](const auto& folder) { return data::series_of(folder) == series; });
+}
+
 /// Opens the data. If that fails, a table may say the classes, or other files in the folder explain why.
 data::Source open_it(std::string& spec) {
   try {
     auto source = data::open(spec);
+    if (std::string ignored; spec.starts_with("folder:") && are_numbered(source.class_names))
+      if (auto by_table = open_by_table(spec, ignored)) return std::move(*by_table);
     if (!has_class_in_class(source.class_names)) return source;
     spec += ",classes=top";
     return data::open(spec);
@@ -182,6 +194,39 @@ data::Source open_it(std::string& spec) {
     if (hint.empty()) throw;
     base::fail(error.kind(), "{}\n{}", error.what(), hint);
   }
+}
+
+/// Refuses a folder with files that list the images to train and to test on, as "train.txt" and "test.txt":
+/// a test set that is drawn from the folders would hold some of the former, and the latter would be trained
+/// on.
+void refuse_lists_of_parts(const std::string& spec) {
+  constexpr int kDeep = 2;
+  const std::set<std::string> kinds{".txt", ".csv", ".tsv", ".json", ".mat", ".lst", ".list"};
+  std::vector<std::string> train, test;
+  std::error_code none;
+  const fs::path folder = directory_of(spec);
+  for (fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, none),
+       end;
+       !none && entry != end; entry.increment(none)) {
+    if (entry.depth() >= kDeep) entry.disable_recursion_pending();
+    const auto stem = base::lower_case(entry->path().stem().string());
+    if (!kinds.contains(base::lower_case(entry->path().extension().string()))) continue;
+    const auto part = data::part_name(stem);
+    const bool is_both = stem.find("train") != std::string::npos && stem.find("test") != std::string::npos;
+    const auto below = entry->path().lexically_relative(folder).string();
+    if (is_both || stem.starts_with("train") || (part && part->split == data::kTrain)) train.push_back(below);
+    if (is_both || stem.starts_with("test") || (part && part->split == data::kTest)) test.push_back(below);
+  }
+  if (train.empty() || test.empty()) return;
+  const auto& one = *std::ranges::min_element(train);
+  const auto& other = *std::ranges::min_element(test);
+  base::fail(
+      ErrorKind::data,
+      "init: {}{} in {} {} which images are to test, and the folders do not; a test set that is drawn would "
+      "be another, and its figures would compare with nobody's. Move the images into train/CLASS and test/CLASS "
+      "as listed, or write a table of the columns image, label and split, and give it: --data {},labels=TABLE; "
+      "or move the lists away, to draw a test set all the same",
+      one, one == other ? "" : " and " + other, folder.string(), one == other ? "says" : "say", spec);
 }
 
 /// `count` numbers below `size`, evenly spaced.
@@ -273,6 +318,8 @@ DataFacts inspect_data(const std::string& path, int threads) {
     if (note.starts_with("no test folder: ") || note.starts_with("no test part: "))
       facts.test_from =
           note.find("the validation ") != std::string::npos ? TestFrom::validation_folder : TestFrom::cut;
+  if (facts.test_from == TestFrom::cut && facts.spec.starts_with("folder:"))
+    refuse_lists_of_parts(facts.spec);
   facts.per_class.resize(source.class_names.size());
   for (std::int64_t i = 0; i < facts.train; ++i)
     ++facts.per_class[static_cast<std::size_t>(source.train->label(i))];

@@ -97,8 +97,8 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
   options.loader_threads = base::usable_cores();
 
   const auto make_set = [&] {
-    return std::make_unique<data::UnlabelledImages>(found.files, seen.evaluated, seen.eval_resize,
-                                                    seen.range);
+    return std::make_unique<data::UnlabelledImages>(found.files, seen.evaluated, seen.eval_resize, seen.range,
+                                                    found.archives);
   };
   data::Source source;
   source.spec = request.checkpoint.string();
@@ -127,6 +127,7 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
           info.updates, base::counted(static_cast<std::int64_t>(seen.classes.size()), "class", "classes"),
           seen.evaluated.height, seen.evaluated.width, base::counted(set.size(), "image"),
           name(resolved.precision)),
+      .classes = seen.classes,
       .notes = {},
       .faults = std::move(found.faults)};
   if (found.passed_over > 0)
@@ -157,8 +158,10 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
   while (const auto* batch = stop.stop_requested() ? nullptr : batches.next()) {
     (void)engine->evaluate(batch->images, batch->labels, static_cast<int>(batch->count()), views, logits);
     for (std::int64_t i = 0; i < batch->count(); ++i) {
-      ClassifiedImage image{
-          .file = set.sample_name(batch->first + i), .fault = set.fault(batch->first + i), .classes = {}};
+      ClassifiedImage image{.file = set.sample_name(batch->first + i),
+                            .path = set.path_below(batch->first + i),
+                            .fault = set.fault(batch->first + i),
+                            .classes = {}};
       if (image.fault.empty())
         image.classes = likeliest(std::span(logits).subspan(static_cast<std::size_t>(i) * classes, classes),
                                   static_cast<std::size_t>(request.top), seen.classes);

@@ -18,12 +18,13 @@ namespace paceline::train {
 
 struct ClassifyRequest {
   std::filesystem::path checkpoint;           ///< a file, or a training's directory
-  std::vector<std::filesystem::path> images;  ///< files, and folders of them
+  std::vector<std::filesystem::path> images;  ///< as data::find_images() takes them
   int top = 1;                                ///< how many classes of each image
 };
 
 struct ClassifiedImage {
   std::string file;
+  std::string path;   ///< of an image in an archive its path there; else `file`
   std::string fault;  ///< why it could not be read: a sentence that names it; "": it could
   std::vector<std::pair<std::string, double>> classes;  ///< the likeliest first, with their probabilities
 };
@@ -31,6 +32,7 @@ struct ClassifiedImage {
 struct ImagesToClassify {
   std::int64_t images = 0;  ///< that take() gets
   std::string description;  ///< of checkpoint and images: a line
+  std::vector<std::string> classes;
   std::vector<std::string> notes;
   std::vector<std::string> faults;  ///< what is not there or holds no image, a sentence each
 };

@@ -246,8 +246,7 @@ TEST(BatchScript, CopiesTheDataToEachNodeFirst) {
   const auto script = batch_script({.nodes = 2, .stage = "$SLURM_TMPDIR"}, command);
   EXPECT_THAT(script,
               AllOf(HasSubstr("stage=\"$SLURM_TMPDIR\"\n"), HasSubstr("--ntasks=2 --ntasks-per-node=1"),
-                    HasSubstr("flock 9"),  // nodes may share the directory
-                    HasSubstr("data=cifar10:\"$stage\"/cifar,train=100\n"),
+                    HasSubstr(" p data stage cifar10:/data/cifar,train=100 --to \"$stage\") || exit\n"),
                     HasSubstr(" train --lr 1 --data \"$data\" --out")));
   EXPECT_THROW((void)batch_script({.stage = "/tmp"},
                                   {.program = "p", .words = kTrainWords, .out = "o", .data = "synthetic"}),

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <limits>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -10,6 +12,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/submission.h"
 #include "cli/screen/screen.h"
 #include "cluster/interrupt.h"
 #include "cluster/make_backend.h"
@@ -46,6 +49,15 @@ std::string row_of_image(const train::ClassifiedImage& image) {
 int classify_command(const Settings& settings) {
   const auto& out = settings.classified;
   if (!out.empty()) measure::require_output(out, "--out");
+  auto request = settings.classify;
+  std::optional<Submission> submission;
+  if (!settings.submission_columns.empty() || !settings.sample_submission.empty()) {
+    if (out.empty())
+      base::fail(base::ErrorKind::usage, "--{} is about the table of --out; add --out FILE.csv",
+                 settings.submission_columns.empty() ? "sample-submission" : "columns");
+    submission.emplace(settings.submission_columns, settings.sample_submission);
+    request.top = std::numeric_limits<int>::max();
+  }
   // What is not a class of an image goes to standard error, so that the lines can be piped.
   Screen screen(true, Waits::never);
   for (const auto& note : settings.notes) screen.explain(note);
@@ -54,6 +66,7 @@ int classify_command(const Settings& settings) {
   std::int64_t done = 0, unread = 0, all = 0;
   std::string table;
   const auto begin = [&](const train::ImagesToClassify& given) {
+    if (submission) submission->set_classes(given.classes);
     all = given.images;
     unread = static_cast<std::int64_t>(given.faults.size());
     screen.explain(given.description);
@@ -72,21 +85,29 @@ int classify_command(const Settings& settings) {
       std::fflush(stdout);
       return;
     }
-    if (table.empty()) table = head_of_images(image.classes.size());
-    table += row_of_image(image);
+    if (submission) {
+      submission->add(image);
+    } else {
+      if (table.empty()) table = head_of_images(image.classes.size());
+      table += row_of_image(image);
+    }
     screen.draw({.name = "classify",
                  .done = done,
                  .all = all,
                  .unit = "images",
                  .elapsed_s = base::seconds_since(began)});
   };
-  train::classify_images(settings.train, settings.classify, cluster::make_backend(settings.train.device),
+  train::classify_images(settings.train, request, cluster::make_backend(settings.train.device),
                          interrupt.token(), begin, take);
   screen.clear_bar();
   if (interrupt.token().stop_requested()) {
     screen.explain(fmt::format("interrupted: stopped as asked after {} of {} images{}", done, all,
                                out.empty() ? "" : fmt::format("; {} was not written", out.string())));
     return interrupt.exit_code();
+  }
+  if (submission && done > 0) {
+    table = submission->text();
+    if (const auto sentence = submission->left_over(); !sentence.empty()) screen.explain(sentence);
   }
   if (!out.empty() && done > 0) {
     base::write_file(out, table);

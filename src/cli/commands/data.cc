@@ -165,6 +165,31 @@ void print_classes(const data::Source& source, const Census& train, const Census
                       std::string(static_cast<std::size_t>(30 * train.per_class[c] / most), '#')));
 }
 
+/// Refuses options that another of the commands reads, or another option's absence leaves unread.
+void refuse_unread(const Settings& settings) {
+  struct Reading {
+    measure::Setting option;
+    const char* action;
+    measure::Setting with;  ///< itself: with no other
+  };
+  constexpr Reading kReadings[] = {{"list", "verify", "list"},       {"shards", "pack", "shards"},
+                                   {"max-side", "pack", "shards"},   {"quality", "pack", "max-side"},
+                                   {"keep-order", "pack", "shards"}, {"to", "stage", "to"}};
+  for (const auto& [option, action, with] : kReadings) {
+    if (!settings.is_given(option)) continue;
+    if (settings.data.action != action)
+      base::fail(base::ErrorKind::usage, "--{} is for data {}, not for data {}; leave it out", option.key(),
+                 action, settings.data.action);
+    if (!settings.is_given(with))
+      base::fail(base::ErrorKind::usage, "--{} is read with --{} alone; add that, or leave it out",
+                 option.key(), with.key());
+  }
+  if (settings.data.shards > 0 && settings.data.decoded)
+    base::fail(
+        base::ErrorKind::usage,
+        "--decoded stores pixels in one file, but --shards keeps the images' own files; leave one out");
+}
+
 }  // namespace
 
 int get_data(const Settings& settings) {
@@ -193,10 +218,9 @@ int get_data(const Settings& settings) {
 
 int data_command(const Settings& settings) {
   if (settings.data.action == "get") return get_data(settings);
-  if (!settings.data.list.empty() && settings.data.action != "verify")
-    base::fail(base::ErrorKind::usage, "--list is for data verify, not for data {}; leave it out",
-               settings.data.action);
+  refuse_unread(settings);
   const auto started = base::Clock::now();
+  if (settings.data.action == "stage") return stage_data(settings);
   if (settings.data.action == "manifest") return write_image_manifest(settings.data.spec);
   const bool skips = settings.data.action == "pack" && settings.train.skip_bad_images;
   const auto source =
@@ -206,6 +230,7 @@ int data_command(const Settings& settings) {
   print(fmt::format("{} training and {} test images of {}x{}x{} (height, width, channels), {} classes{}\n",
                     source.train->size(), source.test->size(), format.height, format.width, format.channels,
                     source.classes(), source.synthetic ? "; SYNTHETIC data" : ""));
+  if (settings.data.action == "pack" && settings.data.shards > 0) return pack_into_shards(settings, source);
   if (const auto images = image_parts(source); !images.empty()) {
     if (settings.data.action == "pack")
       return pack_images(source, images, settings.data.pack, settings.data.decoded);
@@ -218,7 +243,9 @@ int data_command(const Settings& settings) {
                source.spec);
   if (settings.data.action == "pack")
     base::fail(base::ErrorKind::usage,
-               "data pack is for image folders; '{}' has one file for all images already", source.spec);
+               "data pack into one file is for image folders; '{}' has one file for all images already; "
+               "--shards N packs any data set",
+               source.spec);
   const auto train = take_census(*source.train, source.classes(), "training");
   const auto test = take_census(*source.test, source.classes(), "test");
   if (settings.data.action == "verify") {

@@ -1,7 +1,8 @@
 #pragma once
 
 /// `paceline data info|verify|pack|manifest` for images in files: contents, broken images, duplicates, and
-/// packing into one file.
+/// packing into one file. `data pack --shards` and `data stage`, which bring data to a cluster
+/// (data_cluster.cc).
 
 #include <cstdint>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/options/options.h"
 #include "data/dataset.h"
 #include "data/image/dataset.h"
 
@@ -46,5 +48,13 @@ int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
 ///
 /// Errors   Error(usage): the spec names no folder; Error(data): as data::write_manifest
 int write_image_manifest(const std::string& spec);
+
+/// Packs `source` into shards (data/shards/pack.h), shows how far it is, and prints the spec that opens them.
+/// Returns the exit code.
+int pack_into_shards(const Settings& settings, const data::Source& source);
+
+/// Copies the files of the data to a directory of this host (data/stage.h). Standard output has the spec of
+/// the copy alone. Returns the exit code.
+int stage_data(const Settings& settings);
 
 }  // namespace paceline::cli

@@ -47,12 +47,14 @@ bool looks_like_option(const std::string& word) {
 void take_data_words(const std::vector<std::string>& words, Settings& settings) {
   if (words.size() == 3 && words[0] == "pack") {
     settings.data.pack = words[2];
-  } else if (words.size() != 2 ||
-             !(words[0] == "info" || words[0] == "verify" || words[0] == "get" || words[0] == "manifest")) {
-    base::fail(ErrorKind::usage,
-               "data takes what to do and a data set: paceline data info|verify {}; paceline data pack "
-               "folder:DIR FILE.tar; paceline data manifest folder:DIR; or paceline data get {}",
-               data::known_specs(), fmt::join(data::package_names(), "|"));
+  } else if (words.size() != 2 || !(words[0] == "info" || words[0] == "verify" || words[0] == "get" ||
+                                    words[0] == "manifest" || words[0] == "stage")) {
+    base::fail(
+        ErrorKind::usage,
+        "data takes what to do and a data set: paceline data info|verify {}; paceline data pack "
+        "folder:DIR FILE.tar, or SPEC DIR --shards N; paceline data stage SPEC --to DIR; paceline data "
+        "manifest folder:DIR; or paceline data get {}",
+        data::known_specs(), fmt::join(data::package_names(), "|"));
   }
   settings.data.action = words[0];
   settings.data.spec = words[1];
@@ -91,7 +93,8 @@ void take_model_words(const std::vector<std::string>& words, Settings& settings)
 }
 
 void take_classify_words(const std::vector<std::string>& words, Settings& settings) {
-  constexpr const char* kForm = "paceline classify CHECKPOINT IMAGE.. (files, or folders of them)";
+  constexpr const char* kForm =
+      "paceline classify CHECKPOINT IMAGE.. (files, folders or tar archives of them)";
   if (words.size() < 2)
     base::fail(ErrorKind::usage, "classify takes a checkpoint and the images to classify: {}; got {}", kForm,
                words.empty() ? "neither" : fmt::format("'{}' alone", words.front()));

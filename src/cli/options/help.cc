@@ -145,7 +145,7 @@ std::string usage_line(Command command) {
            "paceline model show MODEL              its layers; MODEL: a name, or a file of layers";
   if (command == kClassify)
     return "paceline classify CHECKPOINT IMAGE..   CHECKPOINT: a .safetensors file, or a training's directory; "
-           "IMAGE: a file, or a folder of images";
+           "IMAGE: a file, a folder or tar archive of images, shards:PATTERN";
   if (command == kRunList)
     return "paceline runs list [DIR]               runs below DIR (default: paceline-out)\n"
            "paceline runs show RUN..               one run: what, how far, its best figures\n"
@@ -178,6 +178,8 @@ std::string usage_line(Command command) {
            "\n"
            "paceline data pack SPEC FILE.tar      one file of all images of a folder, read in place by "
            "folder:FILE.tar\n"
+           "paceline data pack SPEC DIR --shards N a folder of shards, in WebDataset's form\n"
+           "paceline data stage SPEC --to DIR      a verified copy on this host; the last line is its spec\n"
            "paceline data manifest folder:DIR      a list of the images in DIR, so that no start walks "
            "through it\n"
            "paceline data get NAME                 NAME: " +

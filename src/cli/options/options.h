@@ -106,12 +106,19 @@ struct Settings {
   train::EvaluationRequest evaluate;
   train::ClassifyRequest classify;
   std::filesystem::path classified;  ///< the table that classify writes; empty: lines on standard output
+  std::string submission_columns;    ///< of that table, as a competition takes it: Submission
+  std::filesystem::path sample_submission;
 
   struct DataOptions {
-    std::string action;           ///< "info", "verify", "pack", "manifest" or "get"
+    std::string action;           ///< "info", "verify", "pack", "stage", "manifest" or "get"
     std::string spec;             ///< get: the name of a package
-    std::filesystem::path pack;   ///< the file that pack writes
+    std::filesystem::path pack;   ///< the file that pack writes; with shards a folder
     bool decoded = false;         ///< pack pixels
+    int shards = 0;               ///< > 0: pack so many shards
+    int max_side = 0;             ///< > 0: scale larger images down in shards
+    int quality = 90;             ///< of those
+    bool keep_order = false;      ///< of the training samples in shards
+    std::filesystem::path to;     ///< stage: a directory of this host
     std::string list;             ///< verify: a file for its findings; empty: none
     std::filesystem::path cache;  ///< get: target directory; empty: the user's cache
     std::string from;             ///< get: an address to use instead of the publisher's

@@ -107,9 +107,9 @@ struct CifarPythonBatch {
 ///          classes (image/listing.h)
 [[nodiscard]] Source open_folder(const Spec& spec);
 
-/// Opens `shards:PATTERN[,test=PATTERN][,label=FIELD][,classes=FILE]` and the options of open_folder() about
-/// sizes and augmentation: tar files of KEY.jpg and KEY.cls (shards/shards.h). Without `test` the test set is
-/// empty.
+/// Opens `shards:PATTERN[,validation=PATTERN][,test=PATTERN][,label=FIELD][,classes=FILE]` and the options of
+/// open_folder() about sizes and augmentation: tar files of KEY.jpg and KEY.cls (shards/shards.h). Without
+/// `test` the test set is empty.
 ///
 /// Cost     with a manifest: reads it; without: reads the headers of all shards
 /// Errors   Error(usage) for an option or a pattern; Error(data) for a shard that is missing or damaged, and

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -54,9 +55,15 @@ std::optional<std::int64_t> as_number(const std::string& text) {
 class Classes {
  public:
   Classes(const Spec& spec, const fs::path& first_shard, const ShardIndex& train) : spec_(spec) {
-    if (const auto file = given(spec, "classes"); !file.empty())
+    if (const auto file = given(spec, "classes"); !file.empty()) {
       read_names(beside(first_shard, file).front());
-    else if (std::ranges::all_of(train.texts, [](const auto& text) { return as_number(text).has_value(); }))
+      // Names may be numbers too, as of folders "1" to "10": labels that can be lines of the file are lines.
+      if (std::ranges::all_of(train.texts, [&](const auto& text) {
+            const auto line = as_number(text).value_or(-1);
+            return line >= 0 && line < static_cast<std::int64_t>(names_.size());
+          }))
+        by_name_.clear();
+    } else if (std::ranges::all_of(train.texts, [](const auto& text) { return as_number(text).has_value(); }))
       number(train);
     else
       take_texts(train);
@@ -169,25 +176,29 @@ Source open_shards(const Spec& spec) {
   store->add(paths, train.index);
   const auto shards = train.index.shards.size();
   train = {};
-  std::size_t test_shards = 0;
-  if (const auto pattern = given(spec, "test"); !pattern.empty()) {
-    const auto test_paths = beside(paths.front(), pattern);
-    for (const auto& path : test_paths)
-      if (std::ranges::find(paths, path) != paths.end())
-        base::fail(ErrorKind::usage,
-                   "data '{}': {} is a shard of the training and of the test set; name it in one", spec.text,
-                   path.string());
-    const auto test = open_shard_index(test_paths, field, spec.how.threads);
-    arranged.test = classes.part(test.index, static_cast<std::uint32_t>(store->size()));
-    arranged.notes.insert(arranged.notes.end(), test.notes.begin(), test.notes.end());
-    note_others("test", test.index, arranged.notes);
-    store->add(test_paths, test.index);
-    test_shards = test_paths.size();
+  std::string others;
+  std::map<fs::path, const char*> part_of;
+  for (const auto& path : paths) part_of[path] = "training";
+  for (const auto& [key, part, verb] : {std::tuple{"validation", &arranged.validation, "validate"},
+                                        std::tuple{"test", &arranged.test, "test"}}) {
+    const auto pattern = given(spec, key);
+    if (pattern.empty()) continue;
+    const auto its = beside(paths.front(), pattern);
+    for (const auto& path : its)
+      if (const auto [at, is_new] = part_of.emplace(path, key); !is_new)
+        base::fail(ErrorKind::usage, "data '{}': {} is a shard of the {} and of the {} set; name it in one",
+                   spec.text, path.string(), at->second, key);
+    const auto index = open_shard_index(its, field, spec.how.threads);
+    *part = classes.part(index.index, static_cast<std::uint32_t>(store->size()));
+    arranged.notes.insert(arranged.notes.end(), index.notes.begin(), index.notes.end());
+    note_others(key, index.index, arranged.notes);
+    store->add(its, index.index);
+    others += fmt::format(" and {} to {}", its.size(), verb);
   }
   Source source = open_arranged(spec, store, std::move(arranged), nullptr);
   source.name = "shards";
-  source.description += fmt::format("; in {}{}", base::counted(static_cast<std::int64_t>(shards), "shard"),
-                                    test_shards > 0 ? fmt::format(" and {} to test", test_shards) : "");
+  source.description +=
+      fmt::format("; in {}{}", base::counted(static_cast<std::int64_t>(shards), "shard"), others);
   source.resident_bytes += store->resident_bytes();
   return source;
 }

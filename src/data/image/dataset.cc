@@ -82,7 +82,7 @@ std::span<const std::uint8_t> ImageDataset::encoded(std::int64_t index,
 }
 
 std::string ImageDataset::list_entry(std::int64_t index) const {
-  return store_->path_below(samples_.images[at(index)]) + '\0' + std::to_string(stored_bytes(index));
+  return path_below(index) + '\0' + std::to_string(stored_bytes(index));
 }
 
 std::int64_t ImageDataset::stored_bytes(std::int64_t index) const {

@@ -69,6 +69,9 @@ class ImageDataset final : public Dataset {
   void show(std::int64_t index, std::span<std::uint8_t> pixels) const;
 
   [[nodiscard]] std::string name(std::int64_t index) const;
+  [[nodiscard]] std::string path_below(std::int64_t index) const {
+    return store_->path_below(samples_.images[at(index)]);
+  }
   [[nodiscard]] std::string sample_name(std::int64_t index) const override { return name(index); }
   [[nodiscard]] std::string list_entry(std::int64_t index) const override;
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override;
@@ -78,7 +81,7 @@ class ImageDataset final : public Dataset {
   }
   /// The encoded image, as ImageStore::bytes.
   [[nodiscard]] std::span<const std::uint8_t> encoded(std::int64_t index,
-                                                      std::vector<std::uint8_t>& buffer) const;
+                                                      std::vector<std::uint8_t>& buffer) const override;
 
  private:
   /// What one read needs, kept for the next read: encoded bytes, decoder, pixels, resizer.

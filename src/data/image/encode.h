@@ -1,12 +1,14 @@
 #pragma once
 
-/// Encodes an image of a data set as a small JPEG, for a report.
+/// Encodes images: small JPEGs for a report, JPEG and PNG for shards.
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "data/dataset.h"
+#include "data/image/decode.h"
 
 namespace paceline::data {
 
@@ -15,5 +17,15 @@ namespace paceline::data {
 /// Shapes    pixels [height][width][channels], 1 or 3 channels
 [[nodiscard]] std::string small_jpeg(const ImageFormat& format, std::span<const std::uint8_t> pixels,
                                      int side);
+
+/// `image` with its longer side scaled down to `side`, as a JPEG of `quality`, 1 to 100, whose colours have
+/// half the resolution, as PIL writes it.
+[[nodiscard]] std::vector<std::uint8_t> scaled_jpeg(const RgbImage& image, int side, int quality);
+
+/// The same pixels as a PNG.
+///
+/// Shapes    pixels [height][width][channels], 1 or 3 channels
+[[nodiscard]] std::vector<std::uint8_t> to_png(const ImageFormat& format,
+                                               std::span<const std::uint8_t> pixels);
 
 }  // namespace paceline::data

@@ -284,7 +284,7 @@ void require_known_class(const std::string& spec, const std::vector<std::string>
     base::fail(
         ErrorKind::data,
         "data '{}': the class '{}' of '{}' is not among the {} classes to train on; every class of the "
-        "validation and test sets must have training images",
+        "validation and test sets must have training images; if the images there have no labels, move them away",
         spec, name, directory, classes.size());
 }
 

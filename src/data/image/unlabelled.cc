@@ -10,6 +10,9 @@
 #include "base/error.h"
 #include "data/augment.h"
 #include "data/image/scan.h"
+#include "data/image/tar.h"
+#include "data/shards/shards.h"
+#include "data/spec.h"
 
 namespace paceline::data {
 namespace {
@@ -31,10 +34,50 @@ ImageListing listing_of(std::span<const fs::path> files) {
   return listing;
 }
 
-ImageDataset::LabelledImages all_of(std::size_t count) {
+/// Several stores, one behind another.
+class JoinedStores final : public ImageStore {
+ public:
+  explicit JoinedStores(std::vector<std::shared_ptr<const ImageStore>> stores) : stores_(std::move(stores)) {
+    std::int64_t end = 0;
+    for (const auto& store : stores_) ends_.push_back(end += store->size());
+  }
+  [[nodiscard]] std::int64_t size() const override { return ends_.empty() ? 0 : ends_.back(); }
+  [[nodiscard]] std::string name(std::int64_t index) const override {
+    const auto [store, at] = find(index);
+    return store->name(at);
+  }
+  [[nodiscard]] std::string path_below(std::int64_t index) const override {
+    const auto [store, at] = find(index);
+    return store->path_below(at);
+  }
+  [[nodiscard]] std::span<const std::uint8_t> bytes(std::int64_t index,
+                                                    std::vector<std::uint8_t>& buffer) const override {
+    const auto [store, at] = find(index);
+    return store->bytes(at, buffer);
+  }
+
+ private:
+  [[nodiscard]] std::pair<const ImageStore*, std::int64_t> find(std::int64_t index) const {
+    const auto in = static_cast<std::size_t>(std::ranges::upper_bound(ends_, index) - ends_.begin());
+    return {stores_[in].get(), in == 0 ? index : index - ends_[in - 1]};
+  }
+
+  std::vector<std::shared_ptr<const ImageStore>> stores_;
+  std::vector<std::int64_t> ends_;
+};
+
+std::shared_ptr<const ImageStore> store_of(std::span<const fs::path> files,
+                                           std::vector<std::shared_ptr<const ImageStore>> archives) {
+  auto listed = store_of_files("", listing_of(files));
+  if (archives.empty()) return listed;
+  archives.insert(archives.begin(), std::move(listed));
+  return std::make_shared<JoinedStores>(std::move(archives));
+}
+
+ImageDataset::LabelledImages all_of(std::int64_t count) {
   ImageDataset::LabelledImages all;
-  for (std::size_t i = 0; i < count; ++i) all.images.push_back(static_cast<std::uint32_t>(i));
-  all.labels.resize(count);
+  for (std::int64_t i = 0; i < count; ++i) all.images.push_back(static_cast<std::uint32_t>(i));
+  all.labels.resize(all.images.size());
   return all;
 }
 
@@ -53,17 +96,39 @@ void add_folder(const fs::path& folder, NamedImages& found) {
   }
 }
 
+void add_archive(const fs::path& path, NamedImages& found) {
+  try {
+    auto archive = std::make_shared<TarStore>(path);
+    if (archive->size() == 0)
+      found.faults.push_back(fmt::format("{}: there is no image in it: no member whose name ends in {}",
+                                         path.string(), kImageEndings));
+    else
+      found.archives.push_back(std::move(archive));
+  } catch (const base::Error& error) {
+    found.faults.emplace_back(error.what());
+  }
+}
+
 }  // namespace
 
 NamedImages find_images(std::span<const fs::path> given) {
   NamedImages found;
-  for (const auto& path : given) {
+  for (auto path : given) {
     std::error_code unknown;
+    if (const auto text = path.string(); !fs::exists(path, unknown)) {
+      if (text.starts_with("shards:")) {
+        for (const auto& shard : shard_paths(parse_spec(text).directory)) add_archive(shard, found);
+        continue;
+      }
+      if (text.starts_with("folder:")) path = parse_spec(text).directory;
+    }
     const auto status = fs::status(path, unknown);
     if (fs::is_directory(status))
       add_folder(path, found);
     else if (status.type() == fs::file_type::not_found)
       found.faults.push_back(fmt::format("{}: there is no such file or folder", path.string()));
+    else if (ending_of(path.filename().string()) == ".tar")
+      add_archive(path, found);
     else
       found.files.push_back(path);
   }
@@ -71,8 +136,13 @@ NamedImages find_images(std::span<const fs::path> given) {
 }
 
 UnlabelledImages::UnlabelledImages(std::span<const fs::path> files, const ImageFormat& format,
+                                   int eval_resize, std::optional<Range> range,
+                                   std::vector<std::shared_ptr<const ImageStore>> archives)
+    : UnlabelledImages(store_of(files, std::move(archives)), format, eval_resize, range) {}
+
+UnlabelledImages::UnlabelledImages(const std::shared_ptr<const ImageStore>& images, const ImageFormat& format,
                                    int eval_resize, std::optional<Range> range)
-    : images_(store_of_files("", listing_of(files)), all_of(files.size()),
+    : images_(images, all_of(images->size()),
               {.format = {format.height, format.width, 3}, .eval_resize = eval_resize, .range = range}),
       format_(format) {
   base::expects(format.channels == 3 || format.channels == 1, "images are of colours or grey");

@@ -139,6 +139,54 @@ TEST_F(Classify, GoesOnPastWhatCannotBeRead) {
   EXPECT_FALSE(std::filesystem::exists(folder_->path() / "none.csv"));
 }
 
+TEST_F(Classify, ReadsArchivesAsItReadsFolders) {
+  const auto packed = run({"data", "pack", "folder:photos", "photos.tar"});
+  const auto shards = run({"data", "pack", "folder:photos", "shards", "--shards", "3"});
+  ASSERT_EQ(packed.code + shards.code, 0) << packed.err << shards.err;
+  const auto classes_of = [](const Outcome& outcome) {
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<std::string> classes;
+    for (const auto& line : lines_of(outcome.out)) classes.push_back(line.substr(line.rfind(": ")));
+    std::ranges::sort(classes);
+    return classes;
+  };
+  const auto expected = classes_of(run({"classify", "t", "photos/test", "photos/train"}));
+  EXPECT_EQ(expected.size(), 48u);
+  EXPECT_EQ(classes_of(run({"classify", "t", "photos.tar"})), expected);
+  EXPECT_EQ(classes_of(run({"classify", "t", "folder:photos.tar"})), expected);
+  EXPECT_EQ(classes_of(run({"classify", "t", "shards:shards/train-*.tar", "shards/test-0000.tar",
+                            "shards/test-0001.tar"})),
+            expected);
+  write("empty.tar", "no archive");
+  EXPECT_EQ(run({"classify", "t", "empty.tar"}).code, 3);
+}
+
+TEST_F(Classify, WritesWhatACompetitionTakes) {
+  const auto labels = run({"classify", "t", "photos/test/down", "--columns", "id,label", "--out", "l.csv"});
+  ASSERT_EQ(labels.code, 0) << labels.err;
+  const auto rows = lines_of(base::read_file(folder_->path() / "l.csv"));
+  ASSERT_EQ(rows.size(), 9u);
+  EXPECT_EQ(rows[0], "id,label");
+  EXPECT_THAT(rows[1], MatchesRegex("16,(down|\"across, wide\")"));
+  (void)folder_->write("sample.csv", "id,down,\"across, wide\"\n18.ppm,0.5,0.5\n17.ppm,0.5,0.5\n");
+  const auto sampled =
+      run({"classify", "t", "photos/test/down", "--sample-submission", "sample.csv", "--out", "s.csv"});
+  ASSERT_EQ(sampled.code, 0) << sampled.err;
+  EXPECT_THAT(sampled.err, HasSubstr("6 images are left out"));
+  const auto followed = lines_of(base::read_file(folder_->path() / "s.csv"));
+  ASSERT_EQ(followed.size(), 3u);
+  EXPECT_EQ(followed[0], "id,down,\"across, wide\"");
+  double down = 0, across = 0;
+  ASSERT_EQ(std::sscanf(followed[1].c_str(), "18.ppm,%lf,%lf", &down, &across), 2) << followed[1];
+  EXPECT_NEAR(down + across, 1, 1e-6);
+  const auto missing = run(
+      {"classify", "t", "photos/test/down/17.ppm", "--sample-submission", "sample.csv", "--out", "n.csv"});
+  EXPECT_EQ(missing.code, 3);
+  EXPECT_THAT(missing.err, HasSubstr("1 of its 2 ids"));
+  EXPECT_FALSE(std::filesystem::exists(folder_->path() / "n.csv"));
+  EXPECT_EQ(run({"classify", "t", "photos/test/down", "--columns", "id,label"}).code, 2) << "without --out";
+}
+
 TEST_F(Classify, RefusesWhatIsNoCheckpoint) {
   const std::string image = "photos/test/down/20.ppm";
   EXPECT_EQ(run({"classify", "nowhere", image}).code, 3);
