@@ -1,4 +1,5 @@
-/// Any bytes as an image: header, decoding at two scales, resizing, values of 16 bits scaled. Only BrokenImage may come out.
+/// Any bytes as an image: header, decoding at two scales, resizing, values of 16 bits scaled. Only
+/// BrokenImage may come out.
 
 #include <algorithm>
 #include <array>
