@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 
-from step_vs_torch import commit, processor
+from record import commit, processor
 
 BOUND_S = 3.0
 MODEL = ('name = "one-layer"\n[[layer]]\nop = "global_average_pool"\n[[layer]]\nop = "dense"\nname = "fc"\n'
@@ -93,7 +93,7 @@ def main():
     files = args.classes * args.images
     found = int(re.search(r"(\d[\d,]*) images", said).group(1).replace(",", ""))
     result = {"files": files, "found": found, "counted_after_one_was_removed_unseen": counted,
-              "manifest_peak_bytes": peak, "commit": commit(root), "cpu": processor(),
+              "manifest_peak_bytes": peak, "commit": commit(), "cpu": processor(),
               "load_at_the_end": os.getloadavg()[0], **times,
               "medians": {name: statistics.median(values) for name, values in times.items()}}
     text = json.dumps(result, indent=1)

@@ -23,7 +23,7 @@ import tarfile
 import tempfile
 
 from many_files import MODEL
-from step_vs_torch import commit, processor
+from record import header, write
 
 BOUND_S = 5.0
 BOUND_BYTES = 64_000_000
@@ -107,16 +107,14 @@ def main():
     medians = {name: statistics.median(values) for name, values in times.items()}
     open_s = medians["first_step_with_s"] - medians["first_step_of_one_s"]
     list_bytes = statistics.median(peaks["with"]) - statistics.median(peaks["of_one"])
-    result = {"samples": args.shards * args.samples, "shards": args.shards, "found": found,
+    result = {**header("many samples in shards"), "samples": args.shards * args.samples, "shards": args.shards, "found": found,
               "classes_after_a_label_was_changed_unseen": classes_after, "manifest_bytes": manifest_bytes,
               "open_with_manifest_s": open_s, "peak_bytes_of_the_list": list_bytes, "peaks_bytes": peaks,
-              "commit": commit(root), "cpu": processor(), "load_at_the_end": os.getloadavg()[0], **times,
+              "load_at_the_end": os.getloadavg()[0], **times,
               "medians": medians}
-    text = json.dumps(result, indent=1)
-    print(text)
+    print(json.dumps(result, indent=1))
     if args.out:
-        with open(args.out, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+        write(args.out, result)
     right = (found == result["samples"] and classes_after == classes == CLASSES and
              medians["first_step_with_s"] < BOUND_S and list_bytes < BOUND_BYTES)
     sys.exit(0 if right else "many_samples: a bound is not kept")
