@@ -325,9 +325,9 @@ def fine_tuning(record):
     """bench/fine_tuning.py"""
     needed = record["updates"]
     for way, updates in needed.items():
-        of_scratch = [u / s for u, s in zip(updates, needed["scratch"])]
         yield {**header(record), "key": way, "weights": way, "target": Figure(record["target"], unit="%"),
-               "updates": ", ".join(f"{u:,}" for u in updates), "ratio": span(of_scratch, "x")}
+               "updates": Figure(updates["mean"], unit="count"), "by_seed": ", ".join(f"{u:,}" for u in updates["seeds"]),
+               "ratio": Figure(updates["mean"] / needed["scratch"]["mean"], unit="x")}
 
 
 def memory_of_zoo(record):
