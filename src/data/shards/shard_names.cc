@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using base::ErrorKind;
 
-constexpr std::size_t kMostShards = 1'000'000;
+constexpr std::size_t kMostShards = 100'000;
 
 /// "{0000..0146}": the part of a pattern that stands for numbers.
 struct NumberRange {
