@@ -112,6 +112,7 @@ TEST_F(UnevenClasses, TakeTheWeightsOfAFile) {
   (void)recalls("file");
   EXPECT_NEAR(record_.epochs.back().train_loss, balanced, 1e-9) << "the same ratio, so the same training";
   base::write_file(directory_ / "costs.csv", std::string_view("class,weight\nlight,15\n"));
+  options_.out.clear();
   EXPECT_THAT(refusal(options_), HasSubstr("every class needs a weight, but 'dark'"));
 }
 
