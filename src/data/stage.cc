@@ -103,6 +103,10 @@ class StageList {
     auto name = whole.filename().string();
     std::ranges::replace_if(
         name, [](char c) { return std::string_view(",:{}*?[]").find(c) != std::string_view::npos; }, '_');
+    const auto below = to_.lexically_relative(whole);
+    if (is_whole && !below.empty() && *below.begin() != "..")
+      base::fail(ErrorKind::usage, "--to {}: is inside of {}, which is to be copied; name another directory",
+                 to_.string(), whole.string());
     places_.push_back({whole, to_ / fmt::format("{}-{}", name, hash.digits().substr(0, kDigits)), is_whole});
     return places_.size() - 1;
   }
@@ -381,8 +385,11 @@ std::int64_t sweep(const StageList& list) {
       else if (place.is_whole)
         remove_unless_listed(path);
   }
-  for (const auto& glob : list.globs())
-    for (const auto& path : shard_paths(glob)) remove_unless_listed(path);
+  for (const auto& glob : list.globs()) try {
+      for (const auto& path : shard_paths(glob)) remove_unless_listed(path);
+    } catch (const base::Error&) {
+      continue;  // there is none yet
+    }
   return removed;
 }
 

@@ -66,7 +66,8 @@ TEST_F(DataFacts, BirdsHaveOneListOfBothParts) {
   for (const char* name : {"001.Albatross", "002.Auklet"}) pictures_in(std::string("images/") + name, 6);
   text("images.txt", "1 001.Albatross/0.jpg\n");
   text("train_test_split.txt", "1 0\n");
-  EXPECT_THAT(why_not(), AllOf(HasSubstr("train_test_split.txt"), HasSubstr("say which images are to test")));
+  EXPECT_THAT(why_not(),
+              AllOf(HasSubstr("train_test_split.txt"), HasSubstr("says which images are to test")));
 }
 
 TEST_F(DataFacts, FlowersHaveNoClassFolders) {
