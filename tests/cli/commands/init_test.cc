@@ -323,7 +323,7 @@ TEST_F(Init, GivesNoAdviceThatItCannotKnow) {
 TEST_F(Init, SaysThatATableHasOtherClasses) {
   std::string table = "image,dx\n";
   for (int i = 0; i < 12; ++i) {
-    put("scans/part_" + std::to_string(i % 2 + 1) + "/s" + std::to_string(i) + ".jpg",
+    put(std::string("scans/") + (i % 2 == 0 ? "left" : "right") + "/s" + std::to_string(i) + ".jpg",
         data::jpeg(disc(40, i)));
     table += "s" + std::to_string(i) + (i < 6 ? ",mel\n" : ",nv\n");
   }
