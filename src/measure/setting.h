@@ -77,8 +77,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"bad-images", fixed, refuse, refuse},
     {"shuffle", rule, remark, none},  // the same images, but fewer shards are read at a time
     {"label-smoothing", fixed, refuse, refuse},
-    {"class-weights", fixed, none, refuse},  // a factor of each sample's gradient
-    {"sampler", fixed, remark, refuse},      // other images are read, as many as before
+    {"class-weights", fixed, refuse, refuse},
+    {"sampler", fixed, refuse, refuse},
     {"workers", size, none, none},
     {"threads", cores, refuse, none},
     {"local-batch", size, none, none},

@@ -228,9 +228,6 @@ TEST(Comparability, RefusesAccuraciesOfOtherClassWeights) {
   other.data.class_weights = {0.75, 1.5};  // another file of this name
   EXPECT_THAT(compare(one, other, Topic::convergence).refusals,
               Contains(HasSubstr("--class-weights hold other")));
-  auto timed = make_record({}), weighted = timed;
-  weighted.settings["class-weights"] = "balanced";
-  EXPECT_TRUE(compare(timed, weighted, Topic::sweep).comparable());
 }
 
 TEST(Comparability, LetsRemediesAndExecutionDifferBetweenAccuracies) {
