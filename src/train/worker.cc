@@ -375,16 +375,16 @@ class Worker {
     communicator_.at(counters_.update, "the evaluation on the test set");
     const auto& chosen = watch_.state();
     WorkerResult::Tested tested{.epoch = epoch_number(counters_), .updates = counters_.update};
-    if (chosen.best_update > 0 && chosen.best_update != counters_.update) {
-      if (is_of_several_processes()) compare();  // the weights with which the ranks ended
-      best_weights_->put_back();
-      tested.epoch = chosen.best_epoch;
-      tested.updates = chosen.best_update;
-    }
     if (is_root()) job_.test_reads_begun = job_.source.test->size();
     checkpoint_schedule_->meet(counters_.update);
     checkpoint_schedule_->keep(result_.epochs, standing(), {});  // its record says so,
     checkpoint_schedule_->meet(counters_.update);                // before it is read
+    if (chosen.best_update > 0 && chosen.best_update != counters_.update) {
+      if (is_of_several_processes()) compare();  // the weights with which the ranks ended
+      best_weights_->put_back();                 // what is written above are the last ones
+      tested.epoch = chosen.best_epoch;
+      tested.updates = chosen.best_update;
+    }
     const auto figures = evaluator_->test();
     if (!figures) {
       result_.interrupted = true;

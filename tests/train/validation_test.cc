@@ -295,6 +295,27 @@ TEST_F(Validation, AResumeOfAnOlderVersionsCheckpointSaysWhichEpochsItCannotChoo
   for (const auto& note : resumed_at(options, 4 * 2 + 1).notes) EXPECT_THAT(note, Not(sentence));
 }
 
+// The test set is read with the weights of the best epoch, which are in the engine then.
+TEST_F(Validation, TheLastCheckpointKeepsTheLastWeights) {
+  Options options = validated("once");
+  options.lr = 1;
+  Record record;
+  do {
+    ++options.seed;
+    std::filesystem::remove_all(options.out);
+    record = train(options);
+  } while (record.chosen.value().updates == record.epochs.back().updates && options.seed < 20);
+  ASSERT_LT(record.chosen->updates, record.epochs.back().updates);
+  const SafetensorsFile once(checkpoints_in(options.out).front());
+  options.out = directory_ / "every";
+  options.test_set = TestSet::every;  // nothing is put back at the end
+  (void)train(options);
+  const SafetensorsFile every(checkpoints_in(options.out).front());
+  ASSERT_EQ(once.tensors().size(), every.tensors().size());
+  for (const auto& tensor : once.tensors())
+    EXPECT_TRUE(std::ranges::equal(tensor.bytes, every.find(tensor.name)->bytes)) << tensor.name;
+}
+
 TEST_F(Validation, AResumeNeedsTheFileOfTheBestEpochAndTakesItAlong) {
   Options options = validated("first");
   options.lr = 1;
