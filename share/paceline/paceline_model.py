@@ -597,7 +597,7 @@ def main():
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         sys.exit(f"paceline_model: {options.model}: {first}")
     count = sum(value.numel() for value in model.parameters())
-    print(f"{out}.toml: {len(layers)} layers, {count:,} parameters; their logits are PyTorch's within {difference:.1e}\n{out}.safetensors: the weights")
+    print(f"{out}.toml: {len(layers)} layers, {count:,} parameters; their logits are PyTorch's within {difference:.1e}\n{out}.safetensors: the weights {f'of {options.state}' if options.state else f'with which {name} returned it; --state FILE.pth takes those of a file'}")
 
 
 if __name__ == "__main__":

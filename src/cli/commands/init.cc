@@ -56,7 +56,9 @@ init::Proposal propose_what_fits(const init::DataFacts& facts, const init::Given
   while (true) {
     auto proposal = init::propose(facts, machine, given);
     const auto backend = cluster::make_backend(proposal.options.device, nullptr, {});
-    setup = train::inspect(proposal.options, backend);
+    // Of given weights it also says whether they are the model's.
+    setup = given.weights.empty() ? train::inspect(proposal.options, backend)
+                                  : train::rehearse(proposal.options, backend);
     if (setup.excess.empty()) return proposal;
     if (proposal.options.global_batch <= 1) base::fail(base::ErrorKind::device, "init: {}", setup.excess);
     machine.most_batch = proposal.options.global_batch / 2;

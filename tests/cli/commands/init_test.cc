@@ -117,6 +117,11 @@ TEST_F(Init, ProposesFineTuningWithGivenWeights) {
   const auto lonely = init("fruits", {"--weights", "t/latest.safetensors", "--force"});
   EXPECT_EQ(lonely.code, 2);
   EXPECT_THAT(lonely.err, HasSubstr("add --model NAME or FILE.toml"));
+  const auto of_another =
+      init("fruits", {"--model", "mnist-cnn", "--weights", "t/latest.safetensors", "--force"});
+  EXPECT_NE(of_another.code, 0);
+  EXPECT_THAT(of_another.err, HasSubstr("model 'mnist-cnn' needs an array"));
+  EXPECT_NE(init("fruits", {"--model", "resnet8-cifar", "--weights", "none.pth", "--force"}).code, 0);
   const auto done =
       init("fruits", {"--model", "resnet8-cifar", "--weights", "t/latest.safetensors", "--force"});
   ASSERT_EQ(done.code, 0) << done.err;
