@@ -187,7 +187,9 @@ TEST_F(ShardManifest, OfImageNetTakesLittleMemory) {
   EXPECT_EQ(source.train->size(), kSamples);
   EXPECT_THAT(source.notes, testing::Not(Contains(HasSubstr("anew"))));
   EXPECT_GT(peak, kSamples * 12) << "the peak is not measured";
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which keep what was freed
   EXPECT_LT(peak, kMost);
+#endif
   EXPECT_LT(source.resident_bytes, kMost);
   RecordProperty("peak_bytes", std::to_string(peak));
 }
