@@ -8,7 +8,7 @@
 // plain version.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__SANITIZE_ADDRESS__)
-#define PACELINE_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#define PACELINE_VECTOR_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
 #define PACELINE_VECTOR_CLONES
 #endif

@@ -44,6 +44,18 @@ TEST_P(Resize, KeepsAPlainAreaAtAnySize) {
   }
 }
 
+// Vectors of eight bytes are read: sanitizers see what lies behind the last pixel.
+TEST_P(Resize, ReadsNothingBehindTheSmallestImages) {
+  for (int height = 1; height < 6; ++height)
+    for (int width = 1; width < 6; ++width) {
+      const RgbImage image = painted(height, width, [](int, int) { return Rgb{9, 99, 199}; });
+      for (const int side : {1, 2, 7})
+        EXPECT_EQ(resized(image, whole(image), side, side), painted(side, side, [](int, int) {
+                                                              return Rgb{9, 99, 199};
+                                                            }).pixels);
+    }
+}
+
 // The closed form, in double: the mean under the triangle, clipped at the edges of the image.
 double triangle_mean(const RgbImage& image, const Box& box, int height, int width, int y, int x,
                      int channel) {
