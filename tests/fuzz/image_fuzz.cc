@@ -1,9 +1,10 @@
-/// Any bytes as an image: header, decoding at two scales, resizing, values of 16 bits scaled. Only
-/// BrokenImage may come out.
+/// Any bytes as an image: header, decoding at two scales and in part, resizing, values of 16 bits scaled.
+/// Only BrokenImage may come out.
 
 #include <algorithm>
 #include <array>
 
+#include "data/dataset.h"
 #include "data/image/decode.h"
 #include "data/image/resize.h"
 
@@ -25,6 +26,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
       resizer.resize(image, whole, 16, 16, dst);
       resizer.resize_as_pil(image, whole, 16, 16, dst);
     }
+    const Box middle{.top = header.height / 4.0,
+                     .left = header.width / 4.0,
+                     .height = header.height / 2.0,
+                     .width = header.width / 2.0};
+    const double down = middle.height / 16, across = middle.width / 16;  // what is averaged beside it
+    const Box read{.top = middle.top - down,
+                   .left = middle.left - across,
+                   .height = middle.height + 2 * down,
+                   .width = middle.width + 2 * across};
+    const PartOf part = decoder.decode_part(file, header, 1, read, image);
+    resizer.resize(image, part, middle, 16, 16, dst);
     decoder.decode(file, header, 1, image, Range{});
   } catch (const BrokenImage&) {
   }

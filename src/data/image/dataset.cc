@@ -11,13 +11,22 @@ namespace paceline::data {
 namespace {
 
 /// Converts `box` from pixels of the whole image to pixels of its reduced form.
-Box reduced(const Box& box, const ImageHeader& header, const RgbImage& image) {
+Box reduced(const Box& box, const ImageHeader& header, const PartOf& image) {
   const double down = static_cast<double>(image.height) / header.height;
   const double across = static_cast<double>(image.width) / header.width;
   return {.top = box.top * down,
           .left = box.left * across,
           .height = box.height * down,
           .width = box.width * across};
+}
+
+/// `box` and what Resizer averages beside it.
+Box read_for(const Box& box, const ImageFormat& format) {
+  const double down = box.height / format.height, across = box.width / format.width;
+  return {.top = box.top - down,
+          .left = box.left - across,
+          .height = box.height + 2 * down,
+          .width = box.width + 2 * across};
 }
 
 }  // namespace
@@ -122,14 +131,16 @@ void ImageDataset::show_part(std::int64_t index, const ChooseBox& choose, bool i
   const auto bytes = encoded(index, scratch->encoded);
   const ImageHeader header = scratch->decoder.read_header(bytes);
   const Box box = choose(header.height, header.width);
-  const double scale =
-      is_evaluated ? 1 : std::max(seen_.format.height / box.height, seen_.format.width / box.width);
-  scratch->decoder.decode(bytes, header, scale, scratch->decoded, seen_.range);
-  const auto part = reduced(box, header, scratch->decoded);
-  if (is_evaluated)
-    scratch->resizer.resize_as_pil(scratch->decoded, part, seen_.format.height, seen_.format.width, pixels);
-  else
-    scratch->resizer.resize(scratch->decoded, part, seen_.format.height, seen_.format.width, pixels);
+  if (is_evaluated) {
+    scratch->decoder.decode(bytes, header, 1, scratch->decoded, seen_.range);
+    scratch->resizer.resize_as_pil(scratch->decoded, box, seen_.format.height, seen_.format.width, pixels);
+    return;
+  }
+  const double scale = std::max(seen_.format.height / box.height, seen_.format.width / box.width);
+  const auto part = scratch->decoder.decode_part(bytes, header, scale, read_for(box, seen_.format),
+                                                 scratch->decoded, seen_.range);
+  scratch->resizer.resize(scratch->decoded, part, reduced(box, header, part), seen_.format.height,
+                          seen_.format.width, pixels);
 }
 
 void ImageDataset::fail_broken(std::int64_t index, const BrokenImage& broken) const {

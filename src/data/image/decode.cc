@@ -99,11 +99,21 @@ void multiply_out(std::span<const std::uint8_t> cmyk, std::span<std::uint8_t> rg
       rgb[o + c] = static_cast<std::uint8_t>((cmyk[i + c] * cmyk[i + 3] + 127) / 255);
 }
 
-void decode_jpeg(JpegHandle& handle, std::span<const std::uint8_t> bytes, const ImageHeader& header,
-                 double least_scale, RgbImage& dst) {
+/// The most by which decoding may divide both sides.
+int divisor_of(double least_scale) {
   int divisor = 1;
   while (divisor < 8 && 1.0 / (2 * divisor) >= least_scale) divisor *= 2;
-  const tjscalingfactor factor{1, divisor};
+  return divisor;
+}
+
+/// Whether the file has its end, so that nothing of it is missing below a part.
+bool has_jpeg_end(std::span<const std::uint8_t> bytes) {
+  return bytes.size() > 2 && bytes[bytes.size() - 2] == 0xff && bytes.back() == 0xd9;
+}
+
+void decode_jpeg(JpegHandle& handle, std::span<const std::uint8_t> bytes, const ImageHeader& header,
+                 double least_scale, RgbImage& dst) {
+  const tjscalingfactor factor{1, divisor_of(least_scale)};
   dst.height = TJSCALED(header.height, factor);
   dst.width = TJSCALED(header.width, factor);
   const auto pixels = static_cast<std::size_t>(dst.height) * static_cast<std::size_t>(dst.width);
@@ -295,6 +305,15 @@ void ImageDecoder::decode(std::span<const std::uint8_t> bytes, const ImageHeader
   else
     decode_other(bytes, stored, dst);
   turn_upright(dst, header.turn);
+}
+
+PartOf ImageDecoder::decode_part(std::span<const std::uint8_t> bytes, const ImageHeader& header,
+                                 double least_scale, const Box& box, RgbImage& dst,
+                                 const std::optional<Range>& range) {
+  if (header.kind == ImageKind::jpeg && header.turn == 1 && has_jpeg_end(bytes))
+    if (const auto part = decode_jpeg_part(parts_, bytes, divisor_of(least_scale), box, dst)) return *part;
+  decode(bytes, header, least_scale, dst, range);
+  return {.height = dst.height, .width = dst.width};
 }
 
 const char* name(ImageKind kind) {

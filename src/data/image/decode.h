@@ -18,6 +18,8 @@
 
 namespace paceline::data {
 
+struct Box;
+
 /// Why an image cannot be decoded. The caller adds the name of the file.
 class BrokenImage : public std::runtime_error {
  public:
@@ -43,6 +45,19 @@ struct RgbImage {
   std::vector<std::uint8_t> pixels;
 };
 
+/// An image of which pixels are a part, and where in it they begin.
+struct PartOf {
+  int height = 0, width = 0;
+  int top = 0, left = 0;
+};
+
+/// Reads parts of JPEGs (decode_jpeg_part.cc).
+class JpegPartReader;
+struct JpegPartCloser {
+  void operator()(JpegPartReader* reader) const;
+};
+using JpegParts = std::unique_ptr<JpegPartReader, JpegPartCloser>;
+
 struct JpegCloser {
   void operator()(void* handle) const;
 };
@@ -66,9 +81,23 @@ class ImageDecoder {
   void decode(std::span<const std::uint8_t> bytes, const ImageHeader& header, double least_scale,
               RgbImage& dst, const std::optional<Range>& range = {});
 
+  /// As decode(), but of a JPEG perhaps no more than `box` (in pixels of the image) and some pixels around
+  /// it: the same pixels in less time, since what lies below is not read, and above and beside it not
+  /// transformed. So damage below is not seen; a file that was cut short is.
+  [[nodiscard]] PartOf decode_part(std::span<const std::uint8_t> bytes, const ImageHeader& header,
+                                   double least_scale, const Box& box, RgbImage& dst,
+                                   const std::optional<Range>& range = {});
+
  private:
   std::unique_ptr<void, JpegCloser> jpeg_;  ///< made for the first JPEG
+  JpegParts parts_;                         ///< for the first of a part
 };
+
+/// ImageDecoder::decode_part() of a JPEG at 1 / `divisor` of its size.
+///
+/// Returns   nothing for a damaged file, one of several scans, or of four colours: to be decoded as a whole
+[[nodiscard]] std::optional<PartOf> decode_jpeg_part(JpegParts& parts, std::span<const std::uint8_t> bytes,
+                                                     int divisor, const Box& box, RgbImage& dst);
 
 // WebP, TIFF, GIF and BMP (decode_others.cc): the first picture of a file that holds several.
 
