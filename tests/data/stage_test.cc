@@ -7,6 +7,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/file.h"
 #include "data/dataset.h"
 #include "data/image/scan.h"
 #include "data/shards/pack.h"
@@ -159,6 +160,24 @@ TEST_F(Stage, NamesAFileThatChangesMeanwhile) {
     EXPECT_THAT(error.what(),
                 testing::AllOf(HasSubstr(large.string()), HasSubstr("changed while it was copied")));
   }
+}
+
+TEST_F(Stage, RefusesMoreThanItsDiskHolds) {
+  const auto hole = from() / "train/a/large.ppm";
+  write_bytes(hole, {});
+  constexpr std::int64_t kMuch = std::int64_t{1} << 40;
+  std::error_code refusal;
+  fs::resize_file(hole, static_cast<std::uintmax_t>(base::free_bytes(from()).value_or(0) + kMuch), refusal);
+  if (refusal) GTEST_SKIP() << "this file system has no files with holes: " << refusal.message();
+  try {
+    (void)stage(spec(), to());
+    FAIL() << "there is no room";
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(),
+                testing::AllOf(HasSubstr("are to be copied, but its disk has"), HasSubstr("left")));
+  }
+  for (const auto& entry : fs::directory_iterator(to()))
+    EXPECT_FALSE(entry.is_directory()) << "nothing was copied";
 }
 
 TEST_F(Stage, StopsAndGoesOnLater) {

@@ -144,6 +144,18 @@ void note_class_in_class(const std::vector<std::string>& classes, std::vector<st
       }
 }
 
+/// Says of a class of what belongs to no other, as the sets of Caltech have one.
+void note_leftovers(const std::vector<std::string>& classes, std::vector<std::string>& notes) {
+  for (const auto& name : classes)
+    if (const auto words = words_of(last_part(name));
+        classes.size() > 2 && (std::ranges::find(words, "background") != words.end() ||
+                               std::ranges::find(words, "clutter") != words.end()))
+      notes.push_back(fmt::format(
+          "'{}' is called as a class of what belongs to no other, and is trained on as any class; published results often "
+          "leave such a class out: move the folder away to compare with them",
+          name));
+}
+
 /// What is left of a name without what people write differently.
 std::string bare_name(std::string_view name) {
   auto bare = base::lower_case(name);
@@ -217,6 +229,7 @@ void check_class_names(const std::string& spec, const std::vector<std::string>& 
   refuse_repeated_names(spec, classes, has_parts, notes);
   refuse_folder_of_all(spec, classes);
   note_class_in_class(classes, notes);
+  note_leftovers(classes, notes);
 }
 
 }  // namespace paceline::data

@@ -199,7 +199,7 @@ std::vector<ImageFacts> examine_images(const ImageDataset& set, std::span<const 
 }
 
 std::vector<BrokenEntry> find_broken(const ImageStore& store, std::span<const std::uint32_t> images,
-                                     int threads) {
+                                     int threads, const std::optional<Range>& range) {
   std::mutex mutex;
   std::vector<BrokenEntry> broken;
   const auto found = [&](std::size_t at, const std::string& reason) {
@@ -209,7 +209,7 @@ std::vector<BrokenEntry> find_broken(const ImageStore& store, std::span<const st
   for_each_image(images.size(), threads, [&](Buffers& buffers, std::size_t i) {
     try {
       const auto bytes = store.bytes(images[i], buffers.encoded);
-      buffers.decoder.decode(bytes, buffers.decoder.read_header(bytes), 1, buffers.decoded);
+      buffers.decoder.decode(bytes, buffers.decoder.read_header(bytes), 1, buffers.decoded, range);
     } catch (const BrokenImage& error) {
       found(i, error.what());
     } catch (const base::Error& error) {  // a file that cannot be opened
@@ -221,16 +221,18 @@ std::vector<BrokenEntry> find_broken(const ImageStore& store, std::span<const st
 }
 
 std::vector<BrokenEntry> BrokenImageCache::find(const ImageStore& store,
-                                                std::span<const std::uint32_t> images, int threads) {
+                                                std::span<const std::uint32_t> images, int threads,
+                                                const std::optional<Range>& range) {
   std::uint64_t key = images.size();
-  for (const auto image : images) {
-    const std::string name = store.name(image);
-    key = (key ^ hash_of({reinterpret_cast<const std::uint8_t*>(name.data()), name.size()})) * 1099511628211u;
-  }
+  const auto add = [&](const std::string& text) {
+    key = (key ^ hash_of({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()})) * 1099511628211u;
+  };
+  for (const auto image : images) add(store.name(image));
+  if (range) add(text_of(*range));
   const std::lock_guard lock(mutex_);
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
-  return known_.emplace(key, find_broken(store, images, threads)).first->second;
+  return known_.emplace(key, find_broken(store, images, threads, range)).first->second;
 }
 
 PartReport inspect(const ImageDataset& set, int classes, bool decode, int threads) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,19 +43,20 @@ struct BrokenEntry {
   std::string name, reason;
 };
 
-/// Decodes all of `images` (in `store`) at full size; returns those that fail, in order, whatever the number
-/// of threads.
+/// Decodes all of `images` (in `store`) at full size, those of 16 bits by `range`; returns those that fail,
+/// in order, whatever the number of threads.
 [[nodiscard]] std::vector<BrokenEntry> find_broken(const ImageStore& store,
-                                                   std::span<const std::uint32_t> images, int threads);
+                                                   std::span<const std::uint32_t> images, int threads,
+                                                   const std::optional<Range>& range = {});
 
-/// find_broken() with a cache by image names: the cells of a study open the same folder several times. An
-/// image that breaks after the first search is found when it is read.
+/// find_broken() with a cache by image names and range: the cells of a study open the same folder several
+/// times. An image that breaks after the first search is found when it is read.
 ///
 /// Threads  any number; one searches while the others wait
 class BrokenImageCache {
  public:
   [[nodiscard]] std::vector<BrokenEntry> find(const ImageStore& store, std::span<const std::uint32_t> images,
-                                              int threads);
+                                              int threads, const std::optional<Range>& range = {});
 
  private:
   std::mutex mutex_;

@@ -24,6 +24,12 @@ std::string_view after_first(std::string_view path) {
   return slash == std::string_view::npos ? std::string_view{} : path.substr(slash + 1);
 }
 
+/// "thumbnails", as a program that shows pictures keeps smaller copies of a folder's images inside of it.
+bool is_of_thumbnails(std::string_view path) {
+  const auto name = base::lower_case(path.substr(path.rfind('/') + 1));
+  return name == "thumbnails" || name == "thumbnail" || name == "thumbs";
+}
+
 /// Where the images of a directory belong: to a split and a class, or nowhere.
 struct Destination {
   std::optional<Split> split;
@@ -63,10 +69,14 @@ class Folders {
       if (depth == ClassDepth::unsaid) refuse_part_as_class(notes);
     }
     std::map<std::string, std::int64_t, std::less<>> left_out;
-    std::vector<std::size_t> without_class;
+    std::vector<std::size_t> without_class, copies;
     std::vector<Destination> result(paths_.size());
     for (std::size_t d = 0; d < paths_.size(); ++d) {
       if (counts_[d] == 0) continue;
+      if (depth != ClassDepth::leaf && is_copy_of_above(d)) {
+        copies.push_back(d);
+        continue;
+      }
       std::string_view path = paths_[d];
       Destination& destination = result[d];
       destination.split = kTrain;
@@ -81,6 +91,11 @@ class Folders {
       if (path.empty()) without_class.push_back(d);
     }
     if (!without_class.empty()) fail_without_class(without_class);
+    if (!copies.empty())
+      notes.push_back(
+          fmt::format("left out: the images of {} inside of classes, as '{}', which is called as one of "
+                      "smaller copies; with classes=leaf it is a class",
+                      base::counted(copies.size(), "folder"), listing_.directories()[copies.front()]));
     for (const auto& [folder, count] : left_out)
       notes.push_back(fmt::format("left out: {} in '{}', which is not one of train, val and test",
                                   base::counted(count, "image"), folder.empty() ? "." : folder));
@@ -88,6 +103,16 @@ class Folders {
   }
 
  private:
+  /// Whether directory `d` lies as thumbnails in another with images: a copy of a test image would be trained
+  /// on.
+  [[nodiscard]] bool is_copy_of_above(std::size_t d) const {
+    const auto& all = listing_.directories();
+    if (!is_of_thumbnails(all[d])) return false;
+    const auto slash = all[d].rfind('/');
+    const auto above = std::ranges::find(all, slash == std::string::npos ? "" : all[d].substr(0, slash));
+    return above != all.end() && counts_[static_cast<std::size_t>(above - all.begin())] > 0;
+  }
+
   /// The first folders of all paths, in order.
   [[nodiscard]] std::vector<std::string> firsts() const {
     std::vector<std::string> names;

@@ -171,12 +171,14 @@ void note_turned(const ImageStore& store, const ImageListing* listing,
         turned, looked_at));
 }
 
-/// Removes broken images from `part` and reports them.
+/// Removes broken images from `part`, and says so in the notes of `source`, whose range is known.
 void leave_out_broken(const ImageStore& store, const char* name, const OpenOptions& how, ArrangedPart& part,
-                      std::vector<std::string>& notes) {
+                      Source& source) {
+  auto& notes = source.notes;
   constexpr std::size_t kNamed = 5;
-  const auto broken = how.broken_images != nullptr ? how.broken_images->find(store, part.images, how.threads)
-                                                   : find_broken(store, part.images, how.threads);
+  const auto broken = how.broken_images != nullptr
+                          ? how.broken_images->find(store, part.images, how.threads, source.range)
+                          : find_broken(store, part.images, how.threads, source.range);
   if (broken.empty()) return;
   std::string named;
   for (std::size_t i = 0; i < std::min(kNamed, broken.size()); ++i)
@@ -257,10 +259,10 @@ Source open_arranged(const Spec& spec, std::shared_ptr<const ImageStore> store, 
   check_16_bits(source, *store, listing, arranged.train.images);
   note_turned(*store, listing, arranged.train.images, source.notes);
   if (spec.how.skip_bad_images) {
-    leave_out_broken(*store, "training", spec.how, arranged.train, source.notes);
+    leave_out_broken(*store, "training", spec.how, arranged.train, source);
     if (!arranged.validation.images.empty())
-      leave_out_broken(*store, "validation", spec.how, arranged.validation, source.notes);
-    leave_out_broken(*store, "test", spec.how, arranged.test, source.notes);
+      leave_out_broken(*store, "validation", spec.how, arranged.validation, source);
+    leave_out_broken(*store, "test", spec.how, arranged.test, source);
     name_empty_classes(arranged.train, source.class_names, source.notes);
   }
   const auto dataset = [&](ArrangedPart& part, const ImageDataset::Seen& seen,

@@ -240,6 +240,18 @@ TEST_F(Folder, NamesNestedClassesByTheirPathOrByTheFirstFolder) {
   EXPECT_EQ(top.train->label(3), 1);
 }
 
+// With classes=top they would be further images of the class, and those of test images trained on.
+TEST_F(Folder, LeavesOutThumbnailsOfAClass) {
+  for (const char* name : {"a", "b", "a/sub", "a/thumbnails", "b/Thumbs"}) fill(name, 10);
+  fill("thumbs", 5);  // beside the classes: is one
+  const Source top = open_here(",classes=top");
+  EXPECT_THAT(top.class_names, ElementsAre("a", "b", "thumbs"));
+  EXPECT_EQ(top.train->size() + top.test->size(), 35);
+  EXPECT_THAT(open_here().class_names, ElementsAre("a", "a/sub", "b", "thumbs"));
+  EXPECT_THAT(top.notes, Contains(HasSubstr("left out: the images of 2 folders inside of classes")));
+  EXPECT_EQ(open_here(",classes=leaf").class_names.size(), 6u);
+}
+
 TEST_F(Folder, CountsWhatItPassesOver) {
   for (const char* part : {"train", "test"})
     for (const char* name : {"/a", "/b"}) fill(std::string(part) + name, 2);

@@ -10,6 +10,8 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "data/dataset.h"
+#include "data/image/inspect.h"
 #include "pictures.h"
 
 namespace paceline::data {
@@ -33,6 +35,7 @@ class DecodeOthers : public testing::Test {
     return {text.begin(), text.end()};
   }
   [[nodiscard]] std::string path() const { return (directory_.path() / "image").string(); }
+  [[nodiscard]] std::filesystem::path set_folder() const { return directory_.path() / "set"; }
 
   [[nodiscard]] Bytes tiff(const RgbImage& image, int turn = 1) const {
     TIFF* const file = TIFFOpen(path().c_str(), "w");
@@ -167,9 +170,20 @@ TEST_F(DecodeOthers, TiffOf16BitsGivesItsValues) {
               ElementsAre(65528, 65528, 65528, 0, 0, 0));
   EXPECT_THAT(values_of_16_bits(written_as(PHOTOMETRIC_RGB, 3, kWhole, {1, 2, 3, 40000, 5, 6})),
               ElementsAre(1, 2, 3, 40000, 5, 6));
-  const auto planes = written_as(PHOTOMETRIC_RGB, 3, PLANARCONFIG_SEPARATE, {1, 2, 3});
+  const auto planes = written_as(PHOTOMETRIC_RGB, 3, PLANARCONFIG_SEPARATE, {1, 2, 65535});
   EXPECT_THROW((void)values_of_16_bits(planes), BrokenImage);
   EXPECT_EQ(reason_of(planes), "") << "without a range libtiff converts it";
+  // So --bad-images skip must decode as training will.
+  for (const char* name : {"a", "b"})
+    for (int i = 0; i < 5; ++i)
+      write_bytes(set_folder() / name / (std::to_string(i) + ".tif"),
+                  i == 2 ? planes : written_as(PHOTOMETRIC_RGB, 3, kWhole, {1, 2, 65535}));
+  BrokenImageCache cache;
+  for (const auto& [options, left] : {std::pair{",range=own", 8}, {"", 10}}) {
+    const Source source =
+        open("folder:" + set_folder().string() + options, {.skip_bad_images = true, .broken_images = &cache});
+    EXPECT_EQ(source.train->size() + source.test->size(), left) << options;
+  }
   EXPECT_THAT(values_of_16_bits(tiff(few_colours(4, 6))), testing::IsEmpty()) << "8 bits";
 }
 

@@ -76,7 +76,12 @@ TEST(FolderNames, ThatSayLessAreNoted) {
   EXPECT_THAT(notes, Contains(HasSubstr("'dog/greg' is a class beside 'dog'")));
   notes.clear();
   check_class_names("folder:d", {"a/x", "b/y"}, false, notes);
+  check_class_names("folder:d", {"background", "person"}, false, notes);  // two classes: the task itself
   EXPECT_THAT(notes, IsEmpty());
+  check_class_names("folder:d", {"BACKGROUND_Google", "ant", "barrel"}, false, notes);
+  check_class_names("folder:d", {"256.toad", "257.clutter", "chess-board"}, false, notes);
+  EXPECT_THAT(notes,
+              testing::ElementsAre(HasSubstr("'BACKGROUND_Google' is called"), HasSubstr("'257.clutter'")));
 }
 
 TEST(FolderNames, AreAlikeUpToCaseAndPlural) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "../npz_files.h"
+#include "base/file.h"
 #include "data/loader.h"
 #include "data/shards/shards.h"
 #include "shard_files.h"
@@ -170,6 +171,18 @@ TEST_F(Pack, LeavesNothingOfWhatFails) {
   const auto packed = pack_shards(open(images(), {.skip_bad_images = true}), top() / "out", {.shards = 2}, {},
                                   [](auto, auto) {});
   EXPECT_EQ(packed->images, 53);
+}
+
+TEST_F(Pack, RefusesMoreThanItsDiskHolds) {
+  const auto hole = top() / "images/train/9/large.ppm";
+  write_bytes(hole, {});
+  constexpr std::int64_t kMuch = std::int64_t{1} << 40;
+  std::error_code refusal;
+  fs::resize_file(hole, static_cast<std::uintmax_t>(base::free_bytes(top()).value_or(0) + kMuch), refusal);
+  if (refusal) GTEST_SKIP() << "this file system has no files with holes: " << refusal.message();
+  EXPECT_THAT(why_not(images(), "out", {.shards = 2}),
+              testing::AllOf(HasSubstr("the shards need about"), HasSubstr("make room")));
+  EXPECT_FALSE(fs::exists(top() / "out"));
 }
 
 TEST_F(Pack, StopsWhereItIsAsked) {
