@@ -22,8 +22,9 @@ LENGTHS = [21, 42, 63, 84, 105, 126, 168, 210, 252, 336, 420, 504, 672, 1008, 13
 FIRST = 1008  # updates on the first half
 RULE = ["--model", "resnet8-cifar", "--local-batch", "32", "--optimizer", "sgd", "--momentum", "0.9", "--nesterov", "--weight-decay", "1e-3",
         "--schedule", "one-cycle", "--label-smoothing", "0.1"]
-# Rates of fine-tuning were chosen with seeds 4 and 5: 0.02 to 0.08 for all layers need more updates.
-WAYS = {"scratch": ["--lr", "0.1"], "fine-tuned": ["--lr", "0.01", "--lr-factor", "fc=10"],
+# Rates of fine-tuning were chosen with seeds 11 to 16, of 0.003 to 0.04 and factors of 1 to 60: with this one all six reached the
+# target after 42 updates, with 0.01 and fc=10 three. Small steps keep what was learned, and the last layer, which is new, needs large ones.
+WAYS = {"scratch": ["--lr", "0.1"], "fine-tuned": ["--lr", "0.003", "--lr-factor", "fc=60"],
         "frozen": ["--lr", "0.02", "--freeze", "conv1,bn1,layer1,layer2"]}
 
 

@@ -100,7 +100,7 @@ TEST(DecodeJpegPart, IsResizedAsTheWholeImageIs) {
   }
 }
 
-TEST(DecodeJpegPart, OfADamagedFileSaysWhatDecodingSays) {
+TEST(DecodeJpegPart, NamesDamageAsDecodingDoes) {
   ImageDecoder decoder;
   RgbImage part;
   Box box{.top = 0, .left = 0, .height = 10, .width = 10};
