@@ -107,6 +107,24 @@ class CudaEngine final : public Engine {
     sections_.forget_backward();
   }
 
+  void warm_up(const WarmUp& coming) override {
+    fetch();  // what the host has is put back
+    runtime_->seal(false);
+    stored_.blacken(true);
+    // Once launch by launch, then captured for each set of inputs.
+    const int rounds = sections_.captures() ? 1 + InputBuffers::kSets : 1;
+    for (int round = 0; round < rounds; ++round) {
+      sections_.capture_new(round > 0);
+      work_on_black_images(*this, program_.options(), coming);
+    }
+    sections_.capture_new(false);
+    stored_.blacken(false);
+    host_is_current_ = true;
+    weights_changed();
+    runtime_->set_step(-1);
+    runtime_->seal(true);
+  }
+
   void backward(const GradientReady& on_ready) override {
     base::expects(has_forward_, "backward follows a training forward");
     has_forward_ = false;  // backward overwrites activations, so it cannot run twice
@@ -143,7 +161,7 @@ class CudaEngine final : public Engine {
   }
 
   std::vector<KernelChoice> measured_kernels() override {
-    if (program_.options().training && runtime_->facts().is_gpu && !is_storing()) try_captures();
+    if (program_.options().training && runtime_->facts().is_gpu) warm_up({});
     return kernels();
   }
 
@@ -248,19 +266,6 @@ class CudaEngine final : public Engine {
             .loss = reinterpret_cast<LossResult*>(runtime_->allocate(sizeof(LossResult)))};
   }
 
-  /// Runs steps on black images, the last of them captured, to find out whether the device can capture. The
-  /// weights do not change.
-  void try_captures() {
-    const auto batch = static_cast<std::size_t>(program_.options().batch);
-    const std::vector<float> images(batch * static_cast<std::size_t>(sample_elements()));
-    const std::vector<std::int32_t> labels(batch);
-    for (int step = 1; step <= Sections::kEagerSteps + 1; ++step) {
-      static_cast<void>(forward({.images = images, .labels = labels}));
-      backward({});
-      update(program_.options().rule, 0, step);
-    }
-  }
-
   /// Waits for the compute stream.
   void settle() {
     runtime_->synchronize(compute_);
@@ -305,7 +310,6 @@ class CudaEngine final : public Engine {
     exec_.samples = batch;
     exec_.views = 1;
     has_forward_ = true;
-    sections_.begin_step();
   }
 
   void run_forward(const InputBuffers::Batch& batch) {
@@ -389,7 +393,6 @@ class CudaEngine final : public Engine {
     has_forward_ = false;
     base::expects(reports_.is_empty(), "all steps are collected before an evaluation");
     if (is_storing()) stored_.check(given.draws);
-    sections_.begin_evaluation();
     run_forward(inputs_.put(given, compute_));
     const auto sums = wait_for_loss();
     if (!logits.empty()) logits_.read(program_, exec_, count, views, logits);

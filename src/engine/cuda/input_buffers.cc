@@ -47,11 +47,20 @@ void StoredImages::store(std::int64_t first, std::span<const std::uint8_t> pixel
   std::fill_n(is_there_.begin() + first, count, true);
 }
 
+void StoredImages::blacken(bool is_black) {
+  is_black_ = is_black;
+  if (!is_black || block_ == nullptr) return;
+  const std::int64_t table = table_bytes(channels_), image = std::int64_t{1} * height_ * width_ * channels_;
+  const std::vector<std::byte> zeros(static_cast<std::size_t>(std::max(table, image)));
+  if (!has_values_) memory_.upload(block_, zeros.data(), static_cast<std::size_t>(table));
+  if (!is_there_.front()) memory_.upload(images_, zeros.data(), static_cast<std::size_t>(image));
+}
+
 void StoredImages::check(std::span<const base::SampleDraw> draws) const {
-  base::expects(has_values_, "the values of bytes are set before images are shown");
+  base::expects(has_values_ || is_black_, "the values of bytes are set before images are shown");
   for (const base::SampleDraw& draw : draws) {
     base::expects(draw.index >= 0 && static_cast<std::size_t>(draw.index) < is_there_.size() &&
-                      is_there_[static_cast<std::size_t>(draw.index)],
+                      (is_there_[static_cast<std::size_t>(draw.index)] || is_black_),
                   "a draw names an image that was stored");
     base::expects(draw.reflects == 0 || (std::abs(draw.shift_y) < height_ && std::abs(draw.shift_x) < width_),
                   "a draw reflects less than an image");

@@ -34,6 +34,8 @@ class StoredImages {
   void set_byte_values(std::span<const float> values);
   /// Like Engine::store_images().
   void store(std::int64_t first, std::span<const std::uint8_t> pixels);
+  /// Whether draws of image 0 are allowed although nothing may be stored; it is then black.
+  void blacken(bool is_black);
   /// Ends the program if a draw names an image that was not stored, or reflects by more than an image.
   void check(std::span<const base::SampleDraw> draws) const;
 
@@ -53,6 +55,7 @@ class StoredImages {
   std::byte* images_ = nullptr;  ///< images
   std::vector<bool> is_there_;   ///< [count]
   bool has_values_ = false;
+  bool is_black_ = false;
 };
 
 class InputBuffers {
