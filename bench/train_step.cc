@@ -232,7 +232,8 @@ int main(int argc, char** argv) {
   const std::int64_t whole = engine->layout().elements;
   engine->cut_backward({&whole, 1});  // nobody takes gradients before the end
   engine::StepQueue* const queue = options.by_op ? nullptr : engine->step_queue();
-  engine->warm_up({.is_queued = queue != nullptr});
+  using Steps = engine::WarmUp::Steps;
+  engine->warm_up({.steps = queue != nullptr ? Steps::queued : Steps::waited});
 
   // The least of the steps: a host that takes the core away is charged to whoever had it.
   constexpr double kNever = 1e9;

@@ -222,8 +222,9 @@ struct QueuedStep {
 
 /// What an engine will be used for, for Engine::warm_up().
 struct WarmUp {
-  bool is_queued = false;  ///< training steps go through step_queue()
-  int views = 0;           ///< of each sample in evaluations; 0: there are none
+  enum class Steps { none, waited, queued };
+  Steps steps = Steps::none;  ///< training steps: waited for in forward(), or through step_queue()
+  int views = 0;              ///< of each sample in evaluations; 0: there are none
 };
 
 /// A queue of steps: the host submits steps to a device ahead of time and collects their results later.
@@ -304,8 +305,7 @@ class Engine {
   /// state keep their bits; gradients are lost. Without this call the same work is launched kernel by kernel.
   ///
   /// Requires  all steps are collected. Call it again after cut_backward()
-  /// Cost      five steps on a device, none on host engines. Calls CompileOptions::reduce_statistics as a
-  /// step
+  /// Cost      on a device two steps, which call CompileOptions::reduce_statistics, and two evaluated batches
   virtual void warm_up(const WarmUp& /*coming*/) {}
   /// Overwrites gradients() with the gradients of the last forward.
   virtual void backward(const GradientReady& on_ready) = 0;

@@ -74,11 +74,17 @@ InputBuffers::Offsets InputBuffers::offsets(const graph::Graph& graph, const Com
   offsets.labels = whole_lines(options.batch * sample);
   offsets.numbers = offsets.labels + whole_lines(std::int64_t{4} * options.batch);
   offsets.all = offsets.numbers + whole_lines(static_cast<std::int64_t>(sizeof(StepNumbers)));
+  offsets.current = options.stored_images > 0 ? 0 : offsets.labels;
   return offsets;
 }
 
 std::int64_t InputBuffers::bytes_of_set(const graph::Graph& graph, const CompileOptions& options) {
   return offsets(graph, options).all;
+}
+
+std::int64_t InputBuffers::bytes_of_current(const graph::Graph& graph, const CompileOptions& options) {
+  const Offsets all = offsets(graph, options);
+  return all.all - all.current;
 }
 
 InputBuffers::InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph,
@@ -87,7 +93,8 @@ InputBuffers::InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& 
       copies_(copies),
       classes_(graph.classes()),
       takes_draws_(options.stored_images > 0),
-      offsets_(offsets(graph, options)) {
+      offsets_(offsets(graph, options)),
+      current_(runtime.allocate(static_cast<std::size_t>(bytes_of_current(graph, options)))) {
   for (Set& set : sets_) {
     set.pinned = runtime.allocate_pinned(static_cast<std::size_t>(offsets_.all));
     set.device = runtime.allocate(static_cast<std::size_t>(offsets_.all));
@@ -112,8 +119,7 @@ InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader, Ste
           "and the model's classes",
           classes_, n, input.labels[n]);
   if (puts_ > 0) runtime_.record(set(puts_ - 1).read, reader);
-  const auto number = static_cast<int>(puts_ % kSets);
-  const Set& set = sets_[number];
+  const Set& set = this->set(puts_);
   if (puts_ - read_ >= kSets) {
     runtime_.synchronize(set.read);
     read_ = puts_ - kSets + 1;
@@ -133,11 +139,13 @@ InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader, Ste
   copy(set, offsets_.numbers, &numbers, static_cast<std::int64_t>(sizeof numbers));
   runtime_.record(set.copied, copies_);
   runtime_.wait(reader, set.copied);
+  runtime_.copy_on_device(reader, current_, set.device + offsets_.current,
+                          static_cast<std::size_t>(offsets_.all - offsets_.current));
+  const std::byte* const labels = current_ + (offsets_.labels - offsets_.current);
   return {.images = takes_draws_ ? nullptr : reinterpret_cast<const float*>(set.device),
-          .draws = takes_draws_ ? reinterpret_cast<const base::SampleDraw*>(set.device) : nullptr,
-          .labels = reinterpret_cast<const std::int32_t*>(set.device + offsets_.labels),
-          .numbers = reinterpret_cast<const StepNumbers*>(set.device + offsets_.numbers),
-          .set = number};
+          .draws = takes_draws_ ? reinterpret_cast<const base::SampleDraw*>(current_) : nullptr,
+          .labels = reinterpret_cast<const std::int32_t*>(labels),
+          .numbers = reinterpret_cast<const StepNumbers*>(labels + (offsets_.numbers - offsets_.labels))};
 }
 
 }  // namespace paceline::engine::cuda

@@ -125,18 +125,15 @@ std::string why_eager(const Program& program) {
 }
 
 void Sections::run(const Section& section, const char* name, const std::function<void()>& post) {
-  // Sections of different input sets launch the same kernels, so either all or none can be captured.
-  Section any_inputs = section;
-  any_inputs.input_set = 0;
   const bool may_be_captured = section.part == SectionPart::evaluation ? captures_ : why_eager_.empty();
-  if (!may_be_captured || refused_.contains(any_inputs)) return post();
+  if (!may_be_captured || refused_.contains(section)) return post();
   auto found = captured_.find(section);
   if (found == captured_.end()) {
     if (!captures_new_) return post();
     try {
       found = captured_.emplace(section, runtime_.capture(compute_, post)).first;
     } catch (const CannotCapture& error) {
-      refused_.emplace(any_inputs, error.what());
+      refused_.emplace(section, error.what());
       return post();
     }
   }
@@ -173,12 +170,12 @@ void work_on_black_images(Engine& engine, const CompileOptions& options, const W
       draws_images ? 0 : batch * static_cast<std::size_t>(engine.graph().input_shape().elements()));
   const std::vector<base::SampleDraw> draws(draws_images ? batch : 0);
   const std::vector<std::int32_t> labels(batch);
-  if (options.training) {
+  if (coming.steps != WarmUp::Steps::none) {
     const StepInput input{.images = images,
                           .labels = labels,
                           .step = static_cast<std::uint64_t>(Runtime::kWarmUp),
                           .draws = draws};
-    StepQueue* const queue = coming.is_queued ? engine.step_queue() : nullptr;
+    StepQueue* const queue = coming.steps == WarmUp::Steps::queued ? engine.step_queue() : nullptr;
     queue != nullptr ? queue->forward(input, {}) : static_cast<void>(engine.forward(input));
     engine.backward({});
     queue != nullptr ? queue->update(options.rule, 0, 1) : engine.update(options.rule, 0, 1);

@@ -6,9 +6,8 @@
 ///
 /// A section is work that the engine enqueues on the compute stream without a break: the forward pass; a part
 /// of the backward pass, which ends where the caller wants to know that gradients are final, since it starts
-/// collectives there; the update; the forward pass of a full batch in evaluation. A section's kernels hold
-/// addresses of one set of input buffers, so each set has its own captured section. Numbers that differ
-/// between steps (step, learning rate, scale) are read from device memory.
+/// collectives there; the update; the forward pass of a full batch in evaluation. What differs between steps
+/// (labels, draws, step, learning rate, scale) is read from device memory, at addresses that stay the same.
 
 #include <array>
 #include <compare>
@@ -126,8 +125,7 @@ enum class SectionPart { forward, backward, update, evaluation };
 
 struct Section {
   SectionPart part = SectionPart::forward;
-  int number = 0;     ///< index of the section in its part; for an evaluation, the views of each sample
-  int input_set = 0;  ///< the set of input buffers that its kernels read; 0 if they read none
+  int number = 0;  ///< index of the section in its part; for an evaluation, the views of each sample
   auto operator<=>(const Section&) const = default;
 };
 
@@ -163,7 +161,7 @@ class Sections {
   const std::string why_eager_;
   bool captures_new_ = false;
   std::map<Section, CapturedSection> captured_;
-  std::map<Section, std::string> refused_;  ///< why they cannot be captured; with input_set 0
+  std::map<Section, std::string> refused_;  ///< why they cannot be captured
 };
 
 /// A step with learning rate 0, and a full batch of an evaluation, on black images. For training the caller

@@ -113,7 +113,9 @@ std::unique_ptr<StepRunner> make_step_runner(const Job& job, engine::Engine& eng
     steps = std::make_unique<Stepper>(job, engine, communicator, ledger, log, guard, megabytes);
   communicator.at(0, "the warm-up");
   const bool evaluates = job.options.window_steps == 0 && job.evaluation_graph == nullptr;
-  engine.warm_up({.is_queued = queue != nullptr, .views = evaluates ? job.options.test_views : 0});
+  using Steps = engine::WarmUp::Steps;
+  engine.warm_up({.steps = queue != nullptr ? Steps::queued : Steps::waited,
+                  .views = evaluates ? job.options.test_views : 0});
   return steps;
 }
 

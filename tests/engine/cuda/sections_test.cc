@@ -9,11 +9,12 @@
 #include <limits>
 
 #include "engine/cuda/compare.h"
-#include "engine/cuda/input_buffers.h"
 #include "engine/cuda/observed_runtime.h"
 
 namespace paceline::engine::cuda {
 namespace {
+
+using Steps = WarmUp::Steps;
 
 constexpr int kReplaySteps = 20, kReplayBatch = 4;
 
@@ -34,7 +35,7 @@ Trace run_twenty(Engine& engine, const CompileOptions& options, bool is_warmed =
   const std::int64_t all = engine.layout().elements;
   const auto cut_at = [&](const std::vector<std::int64_t>& ends) {
     engine.cut_backward(ends);
-    if (is_warmed) engine.warm_up({.views = 1});
+    if (is_warmed) engine.warm_up({.steps = Steps::waited, .views = 1});
   };
   cut_at({all / 2, all});
   Trace trace;
@@ -148,7 +149,7 @@ Trace run_queued(Engine& engine, const CompileOptions& options) {
   toy::initialise(engine, 3);
   const std::int64_t all = engine.layout().elements;
   engine.cut_backward(std::vector{all / 2, all});
-  engine.warm_up({.is_queued = true});
+  engine.warm_up({.steps = Steps::queued});
   StepQueue& queue = *engine.step_queue();
   Trace trace;
   const auto collect = [&] {
@@ -205,7 +206,7 @@ TEST(CudaSections, ShowTheImagesThatEachStepNames) {
   const auto run = [&](bool captures) {
     OnHost on(graph, options, captures);
     toy::initialise(*on.engine, 3);
-    on.engine->warm_up({});  // nothing is stored yet
+    on.engine->warm_up({.steps = Steps::waited});  // nothing is stored yet
     const auto sample = static_cast<std::size_t>(graph.input_shape().elements());
     std::vector<std::uint8_t> images(9 * sample);
     for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::uint8_t>(i * i / 7);
@@ -246,11 +247,11 @@ TEST(CudaSections, AreCapturedByWarmUpsThenReplayed) {
     on.engine->cut_backward(std::vector{all / 2, all});
     toy::initialise(*on.engine, 3);
     EXPECT_EQ(on.runtime->captures(), 0);
-    on.engine->warm_up({.is_queued = is_queued, .views = 1});
-    // For each set of inputs: forward, two parts of backward, evaluation; and the update, which reads none.
+    on.engine->warm_up({.steps = is_queued ? Steps::queued : Steps::waited, .views = 1});
+    // Forward, two parts of backward, update, evaluation.
     const int captures = on.runtime->captures(), allocations = on.runtime->allocations(),
               launches = on.runtime->launches();
-    EXPECT_EQ(captures, 1 + 4 * InputBuffers::kSets);
+    EXPECT_EQ(captures, 5);
     const toy::Samples samples(graph, 0, kReplayBatch);
     int replays = on.runtime->replays();
     for (int step = 1; step <= 5; ++step) {
@@ -268,7 +269,7 @@ TEST(CudaSections, AreCapturedByWarmUpsThenReplayed) {
     }
     EXPECT_EQ(on.runtime->captures(), captures);
     EXPECT_EQ(on.runtime->allocations(), allocations);
-    EXPECT_EQ(on.runtime->launches(), launches);
+    EXPECT_EQ(on.runtime->launches(), launches + 5 * 2) << "the input of each pass";
     ASSERT_EQ(rows_of_step(*on.engine).size(), 1u);
     EXPECT_EQ(rows_of_step(*on.engine)[0].implementation, "captured sections");
   }
@@ -317,7 +318,7 @@ TEST(CudaSections, StatisticsThatTheHostSumsKeepAStepFromBeingCaptured) {
   options.reduce_statistics = [](std::span<double>) {};
   OnHost on(toy::every_op(), options, true);
   static_cast<void>(run_twenty(*on.engine, options));
-  EXPECT_EQ(on.runtime->captures(), InputBuffers::kSets) << "evaluations alone";
+  EXPECT_EQ(on.runtime->captures(), 1) << "the evaluation alone";
   ASSERT_EQ(rows_of_step(*on.engine).size(), 1u);
   EXPECT_EQ(rows_of_step(*on.engine)[0].implementation, "launch by launch");
   EXPECT_EQ(rows_of_step(*on.engine)[0].reason, "bn1 sums its statistics on the host");
@@ -326,7 +327,8 @@ TEST(CudaSections, StatisticsThatTheHostSumsKeepAStepFromBeingCaptured) {
 /// Evaluations between training steps: full and short batches, one and two forms a sample.
 std::vector<double> evaluations(Engine& engine, const CompileOptions& options) {
   toy::initialise(engine, 3);
-  for (const int views : {1, 2}) engine.warm_up({.views = views});
+  for (const int views : {1, 2})
+    engine.warm_up({.steps = options.training ? Steps::waited : Steps::none, .views = views});
   std::vector<double> trace;
   for (int round = 0; round < 6; ++round) {
     if (options.training) {
@@ -374,7 +376,7 @@ TEST(CudaSections, OfEvaluationsAreThoseOfFullBatches) {
   OnHost on(toy::every_op(0), options, true);
   toy::initialise(*on.engine, 3);
   on.engine->warm_up({.views = 1});
-  EXPECT_EQ(on.runtime->captures(), InputBuffers::kSets);
+  EXPECT_EQ(on.runtime->captures(), 1);
   const toy::Samples samples(on.engine->graph(), 0, kReplayBatch);
   const int replays = on.runtime->replays();
   for (int batch = 1; batch <= 4; ++batch) {
