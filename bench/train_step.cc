@@ -229,6 +229,12 @@ int main(int argc, char** argv) {
   std::vector<std::int32_t> labels(static_cast<std::size_t>(options.batch));
   for (auto& label : labels) label = static_cast<std::int32_t>(rng.below(10));
 
+  const std::int64_t whole = engine->layout().elements;
+  engine->cut_backward({&whole, 1});  // nobody takes gradients before the end
+  engine::StepQueue* const queue = options.by_op ? nullptr : engine->step_queue();
+  using Steps = engine::WarmUp::Steps;
+  engine->warm_up({.steps = queue != nullptr ? Steps::queued : Steps::waited});
+
   // The least of the steps: a host that takes the core away is charged to whoever had it.
   constexpr double kNever = 1e9;
   struct OpTime {
@@ -248,9 +254,6 @@ int main(int argc, char** argv) {
       }
     });
 
-  const std::int64_t whole = engine->layout().elements;
-  engine->cut_backward({&whole, 1});  // nobody takes gradients before the end
-  engine::StepQueue* const queue = options.by_op ? nullptr : engine->step_queue();
   const auto take_steps = [&](int count) {
     StepTimes times;
     std::optional<base::TimePoint> last_end;

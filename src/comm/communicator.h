@@ -112,6 +112,10 @@ class Communicator {
   /// Makes sums_in_tree() true from now on, at any cost. All ranks call it, while no reduction is in
   /// progress.
   virtual void demand_tree() {}
+  /// Allocates what reductions of arrays of up to `floats` floats need, so that they allocate nothing: on a
+  /// device an allocation may wait for the reductions of other ranks. All ranks call it, while no reduction
+  /// is in progress.
+  virtual void reserve(std::size_t /*floats*/) {}
 
   // Blocking, for small things (statistics, counts, control).
   virtual void all_reduce(std::span<double> values, Reduce reduce) = 0;
@@ -218,6 +222,7 @@ class Forwarding : public Communicator {
   }
   [[nodiscard]] bool sums_in_tree() const override { return inner_->sums_in_tree(); }
   void demand_tree() override { inner_->demand_tree(); }
+  void reserve(std::size_t floats) override { inner_->reserve(floats); }
 
   void all_reduce(std::span<double> values, Reduce reduce) override { inner_->all_reduce(values, reduce); }
   void broadcast(std::span<std::byte> bytes, int root) override { inner_->broadcast(bytes, root); }

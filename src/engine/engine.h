@@ -220,6 +220,13 @@ struct QueuedStep {
   std::vector<Mark> marks;                 ///< in the order of the queue
 };
 
+/// What an engine will be used for, for Engine::warm_up().
+struct WarmUp {
+  enum class Steps { none, waited, queued };
+  Steps steps = Steps::none;  ///< training steps: waited for in forward(), or through step_queue()
+  int views = 0;              ///< of each sample in evaluations; 0: there are none
+};
+
 /// A queue of steps: the host submits steps to a device ahead of time and collects their results later.
 ///
 ///     queue.forward(input, flags); engine.backward(...);   once, or once a shard
@@ -292,6 +299,14 @@ class Engine {
   /// layout().elements. The engine may then call GradientReady at these only, since each call may cost a
   /// launch on a device. Without it, the engine calls as often as it can.
   virtual void cut_backward(std::span<const std::int64_t> /*ends*/) {}
+  /// Does now what a device does when work first runs: loads kernels, allocates what is left, records the
+  /// work of steps and evaluations so that one call starts it. Later work of this kind does nothing of that,
+  /// so that it neither disturbs a measured window nor waits for collectives of other devices. Weights and
+  /// state keep their bits; gradients are lost. Without this call the same work is launched kernel by kernel.
+  ///
+  /// Requires  all steps are collected. Call it again after cut_backward()
+  /// Cost      on a device two steps, which call CompileOptions::reduce_statistics, and two evaluated batches
+  virtual void warm_up(const WarmUp& /*coming*/) {}
   /// Overwrites gradients() with the gradients of the last forward.
   virtual void backward(const GradientReady& on_ready) = 0;
   /// Applies gradients() to weights() by `rule`, at learning rate `lr`. `update` counts from 1 (Adam's bias

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <numeric>
+#include <utility>
 
 #include "measure/statistics.h"
 
@@ -182,7 +183,8 @@ std::string chrome_trace(std::span<const RankTimeline> ranks, std::span<const st
       fmt::format_to(out, "{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"name\":\"{}\",\"ts\":{:.3f},\"dur\":{:.3f}",
                      rank.rank, lane, name_of_span(span), 1e6 * span.begin_s,
                      1e6 * (span.end_s - span.begin_s));
-      if (lane == 1 && span.what >= 0)
+      // --parallel data-parallel has collectives of no bucket.
+      if (lane == 1 && span.what >= 0 && std::cmp_less(span.what, bucket_bytes.size()))
         fmt::format_to(out, ",\"args\":{{\"bytes\":{}}}", bucket_bytes[static_cast<std::size_t>(span.what)]);
       text += "},\n";
     }

@@ -162,6 +162,7 @@ Evaluator::Evaluator(const Job& job, const data::Augment& augment, engine::Engin
   const int local_rank = communicator.rank() - job.backend.place.process * job.resolved.local_workers;
   other_engine_ = job.backend.machine->compile(
       *job.evaluation_graph, evaluation_compile_options(job.options, job.resolved, job.backend, local_rank));
+  other_engine_->warm_up({.views = job.options.test_views});
   other_augment_.emplace(job.source.evaluated_format(),
                          data::AugmentOptions{.mean = job.source.mean, .stddev = job.source.stddev});
 }

@@ -73,6 +73,7 @@ engine::LossSums evaluate_part(const Shared& shared, int rank) {
   const auto engine = shared.backend.machine->compile(shared.graph, compiled);
   read_weights(shared.checkpoint, engine->graph(), engine->layout(), engine->weights());
   engine->weights_changed();
+  engine->warm_up({.views = shared.options.test_views});
 
   const int views = shared.options.test_views, classes = shared.graph.classes();
   auto loading = evaluation_options(shared.set.size(), shared.resolved.engine_batch, views, rank,

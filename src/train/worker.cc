@@ -228,6 +228,7 @@ class Worker {
     if (loader_) window_.loader_ends(*loader_);
     evaluates_first_ = false;
     open_loader();
+    communicator_.barrier();  // no collective begins while another rank allocates
   }
 
   void count_updates(std::int64_t updates) {

@@ -51,6 +51,15 @@ TEST(ChromeTrace, IsJsonWithARankAProcessAndMicroseconds) {
   EXPECT_EQ(file.at("otherData").at("clock_error_us"), nlohmann::json({0.0, 2.0}));
 }
 
+// As those of --parallel data-parallel, which has no buckets.
+TEST(ChromeTrace, LeavesOutBytesThatNobodyKnows) {
+  const auto file = nlohmann::json::parse(chrome_trace(two_ranks(0.001), {}));
+  for (const auto& event : file.at("traceEvents"))
+    if (event.at("ph") == "X") {
+      EXPECT_FALSE(event.contains("args"));
+    }
+}
+
 TEST(ChromeTrace, OfNothingIsStillJson) {
   EXPECT_TRUE(nlohmann::json::parse(chrome_trace({}, {})).at("traceEvents").empty());
 }

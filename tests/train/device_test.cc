@@ -2,7 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "engine/cuda/engine.h"
+#include "engine/cuda/observed_runtime.h"
 #include "fixture.h"
+#include "forwarding_engine.h"
 
 namespace paceline::train {
 namespace {
@@ -85,6 +92,89 @@ TEST_F(Device, StoppedAndResumedGivesTheBitsOfTheUninterruptedRun) {
   EXPECT_EQ(train(options, stop.get_token(), progress).status, "interrupted");
   options.resume = options.out;
   EXPECT_EQ(checkpoint_of(options, "parts"), whole);
+}
+
+/// What the devices of a run did.
+struct DeviceWork {
+  int captures = 0, allocations = 0, launches = 0, replays = 0;
+};
+DeviceWork work_of(const engine::cuda::ObservedRuntime& runtime) {
+  return {.captures = runtime.captures(),
+          .allocations = runtime.allocations(),
+          .launches = runtime.launches(),
+          .replays = runtime.replays()};
+}
+
+/// What they did after the warm-ups of their engines.
+struct AfterWarmUps {
+  std::mutex mutex;
+  int engines = 0, warm = 0;
+  DeviceWork work;
+};
+
+class CountedEngine final : public ForwardingEngine {
+ public:
+  CountedEngine(std::unique_ptr<engine::Engine> engine, const engine::cuda::ObservedRuntime& runtime,
+                AfterWarmUps& all)
+      : ForwardingEngine(std::move(engine)), runtime_(runtime), all_(all) {
+    const std::lock_guard lock(all_.mutex);
+    ++all_.engines;
+  }
+  ~CountedEngine() override {
+    const DeviceWork now = work_of(runtime_);
+    const std::lock_guard lock(all_.mutex);
+    all_.work.captures += now.captures - then_.captures;
+    all_.work.allocations += now.allocations - then_.allocations;
+    all_.work.launches += now.launches - then_.launches;
+    all_.work.replays += now.replays - then_.replays;
+  }
+  void warm_up(const engine::WarmUp& coming) override {
+    ForwardingEngine::warm_up(coming);
+    then_ = work_of(runtime_);
+    const std::lock_guard lock(all_.mutex);
+    ++all_.warm;
+  }
+
+ private:
+  const engine::cuda::ObservedRuntime& runtime_;
+  AfterWarmUps& all_;
+  DeviceWork then_;
+};
+
+TEST_F(Device, PreparesNothingInAMeasuredWindow) {
+  struct Case {
+    const char* command;
+    int window_steps, warmup_steps;  ///< 0: whole epochs with evaluations
+  };
+  for (const auto& [command, window_steps, warmup_steps] :
+       {Case{"train", 0, 0}, Case{"sweep and scale", 6, 2}, Case{"study --quick", 5, 1}})
+    for (const int workers : {1, 2}) {
+      SCOPED_TRACE(fmt::format("{}, {} workers", command, workers));
+      Options options = on_device();
+      options.workers = workers;
+      options.window_steps = window_steps;
+      options.warmup_steps = warmup_steps;
+      if (window_steps > 0) options.steps = 0;
+      AfterWarmUps found;
+      auto backend = backend_of("cuda-on-host");
+      backend.made_up->on_compile = [&](const graph::Graph& graph, const engine::CompileOptions& how) {
+        auto runtime = std::make_unique<engine::cuda::ObservedRuntime>();
+        const auto& observed = *runtime;
+        return std::make_unique<CountedEngine>(
+            engine::cuda::compile(graph, how, std::move(runtime), {.name = "cuda-on-host"}), observed, found);
+      };
+      Progress progress;
+      progress.step = [&](std::int64_t, std::int64_t, double, double) { EXPECT_EQ(found.warm, workers); };
+      EXPECT_EQ(run(options, backend, {}, progress).status, "complete");
+      EXPECT_EQ(found.engines, workers);
+      EXPECT_EQ(found.warm, workers);
+      EXPECT_EQ(found.work.captures, 0);
+      EXPECT_EQ(found.work.allocations, 0);
+      EXPECT_GE(found.work.replays, 3 * 5 * workers) << "sections of steps";
+      if (window_steps > 0 && workers == 1) {
+        EXPECT_EQ(found.work.launches, 0) << "all of a step is in sections: the device has the images";
+      }
+    }
 }
 
 TEST_F(Device, MeasuresBucketsBySize) {

@@ -25,6 +25,7 @@ class ForwardingEngine : public engine::Engine {
   base::Array gradients() override { return engine_->gradients(); }
   void fetch() override { engine_->fetch(); }
   void weights_changed() override { engine_->weights_changed(); }
+  void warm_up(const engine::WarmUp& coming) override { engine_->warm_up(coming); }
   engine::LossSums forward(const engine::StepInput& input) override { return engine_->forward(input); }
   void backward(const engine::GradientReady& on_ready) override { engine_->backward(on_ready); }
   void update(const engine::UpdateRule& rule, double lr, std::int64_t update) override {

@@ -104,6 +104,11 @@ class Nccl final : public Forwarding {
     tree_ = true;
     inner().demand_tree();
   }
+  void reserve(std::size_t floats) override {
+    inner().reserve(floats);
+    if (is_open() && tree_ && gathered_.size < floats * ranks())
+      gathered_ = memory_->allocate(floats * ranks());
+  }
 
   void check() const override {
     if (is_open()) connection_->check();
@@ -172,7 +177,7 @@ class Nccl final : public Forwarding {
   /// dst = the sum over ranks of their src from `begin` on.
   std::unique_ptr<Pending> gather_and_add(const char* name, Array src, std::size_t begin, Array dst) {
     // For a reduce-scatter all parts are gathered too, since other ranks need theirs.
-    if (gathered_.size < src.size * ranks()) gathered_ = memory_->allocate(src.size * ranks());
+    reserve(src.size);
     float* const all = gathered_.data.get();
     count(ranks() - 1, src.bytes() * (ranks() - 1));
     return post(

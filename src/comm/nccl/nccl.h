@@ -46,7 +46,7 @@ struct Options {
 /// orders the engine's later work after them. Sums are the same bits on all ranks, in an order of NCCL's own
 /// that depends on the array's length, so sums_in_tree() is false. After demand_tree() all parts are gathered
 /// and added on the device in the tree of base/summation_tree.h; that moves size() times the bytes and needs
-/// a buffer of that size.
+/// a buffer of that size, which reserve() allocates.
 [[nodiscard]] std::vector<std::unique_ptr<Communicator>> around(
     std::vector<std::unique_ptr<Communicator>> inner, const Options& options);
 

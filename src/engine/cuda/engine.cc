@@ -107,17 +107,31 @@ class CudaEngine final : public Engine {
     sections_.forget_backward();
   }
 
+  void warm_up(const WarmUp& coming) override {
+    fetch();  // what the host has is put back
+    runtime_->seal(false);
+    stored_.blacken(true);
+    work_on_black_images(*this, program_.options(), coming);  // launch by launch
+    sections_.capture_new(true);
+    if (sections_.captures()) work_on_black_images(*this, program_.options(), coming);
+    sections_.capture_new(false);
+    stored_.blacken(false);
+    host_is_current_ = true;
+    weights_changed();
+    runtime_->set_step(-1);
+    runtime_->seal(true);
+  }
+
   void backward(const GradientReady& on_ready) override {
     base::expects(has_forward_, "backward follows a training forward");
     has_forward_ = false;  // backward overwrites activations, so it cannot run twice
     if (settings_.poison) poison_gradients();
     int part = 0;
     for (const BackwardSection& section : backward_sections_) {
-      run_section({.part = SectionPart::backward, .number = part++, .input_set = input_set_}, "backward",
-                  [&] {
-                    for (int op = section.first_op; op >= section.last_op; --op)
-                      run_op(program_.ops()[static_cast<std::size_t>(op)], Pass::backward);
-                  });
+      run_section({.part = SectionPart::backward, .number = part++}, "backward", [&] {
+        for (int op = section.first_op; op >= section.last_op; --op)
+          run_op(program_.ops()[static_cast<std::size_t>(op)], Pass::backward);
+      });
       if (section.ready > 0 && on_ready) on_ready(section.ready);
     }
     if (reports_.is_open()) reports_.mark(Stage::backward);
@@ -143,7 +157,7 @@ class CudaEngine final : public Engine {
   }
 
   std::vector<KernelChoice> measured_kernels() override {
-    if (program_.options().training && runtime_->facts().is_gpu && !is_storing()) try_captures();
+    if (program_.options().training && runtime_->facts().is_gpu) warm_up({.steps = WarmUp::Steps::waited});
     return kernels();
   }
 
@@ -248,24 +262,11 @@ class CudaEngine final : public Engine {
             .loss = reinterpret_cast<LossResult*>(runtime_->allocate(sizeof(LossResult)))};
   }
 
-  /// Runs steps on black images, the last of them captured, to find out whether the device can capture. The
-  /// weights do not change.
-  void try_captures() {
-    const auto batch = static_cast<std::size_t>(program_.options().batch);
-    const std::vector<float> images(batch * static_cast<std::size_t>(sample_elements()));
-    const std::vector<std::int32_t> labels(batch);
-    for (int step = 1; step <= Sections::kEagerSteps + 1; ++step) {
-      static_cast<void>(forward({.images = images, .labels = labels}));
-      backward({});
-      update(program_.options().rule, 0, step);
-    }
-  }
-
   /// Waits for the compute stream.
   void settle() {
     runtime_->synchronize(compute_);
     memory_.has_settled();
-    inputs_.have_been_read(inputs_.puts() - 1);
+    inputs_.have_been_read(inputs_.puts());
   }
 
   void poison(const void* memory, std::size_t bytes) {
@@ -305,7 +306,6 @@ class CudaEngine final : public Engine {
     exec_.samples = batch;
     exec_.views = 1;
     has_forward_ = true;
-    sections_.begin_step();
   }
 
   void run_forward(const InputBuffers::Batch& batch) {
@@ -313,13 +313,18 @@ class CudaEngine final : public Engine {
     exec_.draws = batch.draws;
     exec_.labels = batch.labels;
     exec_.numbers = batch.numbers;
-    input_set_ = batch.set;
     if (settings_.poison) {
       poison(exec_.memory.arena, static_cast<std::size_t>(program_.memory().arena_bytes()));
       poison(exec_.memory.scratch, static_cast<std::size_t>(program_.memory().scratch_bytes()));
     }
+    // Images from the host lie elsewhere in the next pass, so no section reads them.
+    auto ops = std::span(program_.ops());
+    if (!is_storing()) {
+      run_op(ops.front(), Pass::forward);
+      ops = ops.subspan(1);
+    }
     const auto post = [&] {
-      for (const auto& entry : program_.ops()) run_op(entry, Pass::forward);
+      for (const auto& entry : ops) run_op(entry, Pass::forward);
       if (!exec_.training) return;
       runtime_->set_op("votes");  // not read if the step is not queued
       exec_.launch(WriteVotes{
@@ -327,10 +332,9 @@ class CudaEngine final : public Engine {
       runtime_->set_op("");
     };
     if (exec_.training)
-      run_section({.part = SectionPart::forward, .input_set = input_set_}, "forward", post);
+      run_section({.part = SectionPart::forward}, "forward", post);
     else if (is_full())
-      run_section({.part = SectionPart::evaluation, .number = exec_.views, .input_set = input_set_},
-                  "evaluation", post);
+      run_section({.part = SectionPart::evaluation, .number = exec_.views}, "evaluation", post);
     else
       post();
   }
@@ -346,8 +350,8 @@ class CudaEngine final : public Engine {
     runtime_->wait(copies_, loss_is_there_);
     runtime_->copy_to_host(copies_, pinned_loss_, exec_.loss, sizeof(LossResult));
     runtime_->synchronize(copies_);
-    memory_.has_settled();                       // the loss was the last item of the compute stream
-    inputs_.have_been_read(inputs_.puts() - 1);  // the backward pass will read the latest batch again
+    memory_.has_settled();  // the loss was the last item of the compute stream
+    inputs_.have_been_read(inputs_.puts());
     return {
         .loss = pinned_loss_->loss, .correct = pinned_loss_->correct, .samples = exec_.samples / exec_.views};
   }
@@ -389,7 +393,6 @@ class CudaEngine final : public Engine {
     has_forward_ = false;
     base::expects(reports_.is_empty(), "all steps are collected before an evaluation");
     if (is_storing()) stored_.check(given.draws);
-    sections_.begin_evaluation();
     run_forward(inputs_.put(given, compute_));
     const auto sums = wait_for_loss();
     if (!logits.empty()) logits_.read(program_, exec_, count, views, logits);
@@ -415,7 +418,6 @@ class CudaEngine final : public Engine {
   LogitsReader logits_;
   Sections sections_;
   std::vector<BackwardSection> backward_sections_;
-  int input_set_ = 0;  ///< the input set of the last pass
   bool host_is_current_ = true;
   bool has_forward_ = false;
   OpObserver observer_;

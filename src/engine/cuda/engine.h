@@ -5,7 +5,7 @@
 ///
 /// A graph becomes a list of ops that enqueue kernels and convolutions on one stream, `compute`. Another
 /// stream, `copies`, carries images to the device and loss sums back. The work of a training step is cut into
-/// sections, which are captured as CUDA graphs in the third step and replayed afterwards (sections.h);
+/// sections, which are captured as CUDA graphs in the warm-up and replayed afterwards (sections.h);
 /// evaluations of full batches are captured too. The host waits once a step, in forward(), for the loss sums.
 /// Other calls return before the device is done.
 ///

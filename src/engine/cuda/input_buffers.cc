@@ -47,11 +47,20 @@ void StoredImages::store(std::int64_t first, std::span<const std::uint8_t> pixel
   std::fill_n(is_there_.begin() + first, count, true);
 }
 
+void StoredImages::blacken(bool is_black) {
+  is_black_ = is_black;
+  if (!is_black || block_ == nullptr) return;
+  const std::int64_t table = table_bytes(channels_), image = std::int64_t{1} * height_ * width_ * channels_;
+  const std::vector<std::byte> zeros(static_cast<std::size_t>(std::max(table, image)));
+  if (!has_values_) memory_.upload(block_, zeros.data(), static_cast<std::size_t>(table));
+  if (!is_there_.front()) memory_.upload(images_, zeros.data(), static_cast<std::size_t>(image));
+}
+
 void StoredImages::check(std::span<const base::SampleDraw> draws) const {
-  base::expects(has_values_, "the values of bytes are set before images are shown");
+  base::expects(has_values_ || is_black_, "the values of bytes are set before images are shown");
   for (const base::SampleDraw& draw : draws) {
     base::expects(draw.index >= 0 && static_cast<std::size_t>(draw.index) < is_there_.size() &&
-                      is_there_[static_cast<std::size_t>(draw.index)],
+                      (is_there_[static_cast<std::size_t>(draw.index)] || is_black_),
                   "a draw names an image that was stored");
     base::expects(draw.reflects == 0 || (std::abs(draw.shift_y) < height_ && std::abs(draw.shift_x) < width_),
                   "a draw reflects less than an image");
@@ -65,11 +74,17 @@ InputBuffers::Offsets InputBuffers::offsets(const graph::Graph& graph, const Com
   offsets.labels = whole_lines(options.batch * sample);
   offsets.numbers = offsets.labels + whole_lines(std::int64_t{4} * options.batch);
   offsets.all = offsets.numbers + whole_lines(static_cast<std::int64_t>(sizeof(StepNumbers)));
+  offsets.current = options.stored_images > 0 ? 0 : offsets.labels;
   return offsets;
 }
 
 std::int64_t InputBuffers::bytes_of_set(const graph::Graph& graph, const CompileOptions& options) {
   return offsets(graph, options).all;
+}
+
+std::int64_t InputBuffers::bytes_of_current(const graph::Graph& graph, const CompileOptions& options) {
+  const Offsets all = offsets(graph, options);
+  return all.all - all.current;
 }
 
 InputBuffers::InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph,
@@ -78,7 +93,8 @@ InputBuffers::InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& 
       copies_(copies),
       classes_(graph.classes()),
       takes_draws_(options.stored_images > 0),
-      offsets_(offsets(graph, options)) {
+      offsets_(offsets(graph, options)),
+      current_(runtime.allocate(static_cast<std::size_t>(bytes_of_current(graph, options)))) {
   for (Set& set : sets_) {
     set.pinned = runtime.allocate_pinned(static_cast<std::size_t>(offsets_.all));
     set.device = runtime.allocate(static_cast<std::size_t>(offsets_.all));
@@ -103,8 +119,7 @@ InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader, Ste
           "and the model's classes",
           classes_, n, input.labels[n]);
   if (puts_ > 0) runtime_.record(set(puts_ - 1).read, reader);
-  const auto number = static_cast<int>(puts_ % kSets);
-  const Set& set = sets_[number];
+  const Set& set = this->set(puts_);
   if (puts_ - read_ >= kSets) {
     runtime_.synchronize(set.read);
     read_ = puts_ - kSets + 1;
@@ -124,11 +139,13 @@ InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader, Ste
   copy(set, offsets_.numbers, &numbers, static_cast<std::int64_t>(sizeof numbers));
   runtime_.record(set.copied, copies_);
   runtime_.wait(reader, set.copied);
+  runtime_.copy_on_device(reader, current_, set.device + offsets_.current,
+                          static_cast<std::size_t>(offsets_.all - offsets_.current));
+  const std::byte* const labels = current_ + (offsets_.labels - offsets_.current);
   return {.images = takes_draws_ ? nullptr : reinterpret_cast<const float*>(set.device),
-          .draws = takes_draws_ ? reinterpret_cast<const base::SampleDraw*>(set.device) : nullptr,
-          .labels = reinterpret_cast<const std::int32_t*>(set.device + offsets_.labels),
-          .numbers = reinterpret_cast<const StepNumbers*>(set.device + offsets_.numbers),
-          .set = number};
+          .draws = takes_draws_ ? reinterpret_cast<const base::SampleDraw*>(current_) : nullptr,
+          .labels = reinterpret_cast<const std::int32_t*>(labels),
+          .numbers = reinterpret_cast<const StepNumbers*>(labels + (offsets_.numbers - offsets_.labels))};
 }
 
 }  // namespace paceline::engine::cuda

@@ -1,7 +1,8 @@
 #pragma once
 
 /// InputBuffers copies batches to the device: through pinned memory, on the stream of copies, into one of
-/// three sets of buffers.
+/// three sets of buffers. All but the images is then copied to one place, on the device, so that captured
+/// work finds it there in each step.
 ///
 /// While a step reads one set, the next two batches are copied to the others. A set may be overwritten three
 /// batches later if its step has read it by then. The engine ensures that by waiting for the loss, or by
@@ -34,6 +35,8 @@ class StoredImages {
   void set_byte_values(std::span<const float> values);
   /// Like Engine::store_images().
   void store(std::int64_t first, std::span<const std::uint8_t> pixels);
+  /// Whether draws of image 0 are allowed although nothing may be stored; it is then black.
+  void blacken(bool is_black);
   /// Ends the program if a draw names an image that was not stored, or reflects by more than an image.
   void check(std::span<const base::SampleDraw> draws) const;
 
@@ -53,6 +56,7 @@ class StoredImages {
   std::byte* images_ = nullptr;  ///< images
   std::vector<bool> is_there_;   ///< [count]
   bool has_values_ = false;
+  bool is_black_ = false;
 };
 
 class InputBuffers {
@@ -61,13 +65,13 @@ class InputBuffers {
   /// For batches of options.batch samples: their images, or draws where the device keeps images.
   InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph, const CompileOptions& options);
 
-  /// A batch on the device. Valid until three more batches are put.
+  /// A batch on the device. Valid until work is enqueued behind the next put().
   struct Batch {
-    const float* images = nullptr;            ///< [samples][H][W][C]; null if there are draws
+    const float* images = nullptr;  ///< [samples][H][W][C]; null if there are draws
+    // The same addresses for every batch.
     const base::SampleDraw* draws = nullptr;  ///< [samples]
     const std::int32_t* labels = nullptr;     ///< one for each sample, not for each view
     const StepNumbers* numbers = nullptr;
-    int set = 0;  ///< index of its set, below kSets
   };
   /// Copies the images or draws, the labels and the numbers of a batch, and makes `reader` wait for the
   /// copies. The caller may overwrite its memory after the call. `is_first_pass`: whether this is the first
@@ -80,12 +84,15 @@ class InputBuffers {
   /// Call it when readers have read the first `count` of the puts() batches.
   void have_been_read(std::int64_t count) { read_ = std::max(read_, count); }
 
-  /// Size of each set, on the device and in pinned memory.
+  /// Size of each set, on the device and in pinned memory; and of what is copied to one place.
   [[nodiscard]] static std::int64_t bytes_of_set(const graph::Graph& graph, const CompileOptions& options);
+  [[nodiscard]] static std::int64_t bytes_of_current(const graph::Graph& graph,
+                                                     const CompileOptions& options);
 
  private:
   struct Offsets {
     std::int64_t labels = 0, numbers = 0, all = 0;
+    std::int64_t current = 0;  ///< what is copied to one place begins here
   };
   [[nodiscard]] static Offsets offsets(const graph::Graph& graph, const CompileOptions& options);
   struct Set {
@@ -102,8 +109,9 @@ class InputBuffers {
   const bool takes_draws_;
   const Offsets offsets_;
   Set sets_[kSets];
-  std::int64_t puts_ = 0;  ///< batches put so far
-  std::int64_t read_ = 0;  ///< how many of these are known to be read
+  std::byte* const current_;  ///< the end of the latest set, from Offsets::current on
+  std::int64_t puts_ = 0;     ///< batches put so far
+  std::int64_t read_ = 0;     ///< how many of these are known to be read
 };
 
 }  // namespace paceline::engine::cuda

@@ -150,6 +150,7 @@ const CudaApi kApi{
     .cudaGraphExecDestroy = [](CudaGraphExecHandle exec) -> CudaStatus {
       return ::cudaGraphExecDestroy(native(exec));
     },
+    .load_kernels = []() -> CudaStatus { return load_on_device(); },
     .launch = [](int kernel, const void* arguments, std::size_t bytes, const Grid* grid,
                  CudaStreamHandle stream) -> CudaStatus {
       return launch_on_device(kernel, arguments, bytes, *grid, native(stream));

@@ -228,6 +228,7 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
   }
   on_device("workspace", 1, program.memory().scratch_bytes());
   on_device("input", InputBuffers::kSets, input);
+  on_device("labels and numbers of the step", 1, InputBuffers::bytes_of_current(program.graph(), options));
   if (options.stored_images > 0)
     on_device("images of the data set", 1, StoredImages::bytes(program.graph(), options.stored_images));
   on_device("loss", 1, static_cast<std::int64_t>(sizeof(LossResult)));

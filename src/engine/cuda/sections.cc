@@ -125,21 +125,15 @@ std::string why_eager(const Program& program) {
 }
 
 void Sections::run(const Section& section, const char* name, const std::function<void()>& post) {
-  // Sections of different input sets launch the same kernels, so either all or none can be captured.
-  Section any_inputs = section;
-  any_inputs.input_set = 0;
-  const bool is_evaluation = section.part == SectionPart::evaluation;
-  const bool may_be_captured = is_evaluation ? captures_ : why_eager_.empty();
-  if (!may_be_captured || refused_.contains(any_inputs)) return post();
+  const bool may_be_captured = section.part == SectionPart::evaluation ? captures_ : why_eager_.empty();
+  if (!may_be_captured || refused_.contains(section)) return post();
   auto found = captured_.find(section);
   if (found == captured_.end()) {
-    // It must have run once before it is captured.
-    if (seen_.insert(any_inputs).second || (is_evaluation ? evaluations_ : steps_) <= kEagerSteps)
-      return post();
+    if (!captures_new_) return post();
     try {
       found = captured_.emplace(section, runtime_.capture(compute_, post)).first;
     } catch (const CannotCapture& error) {
-      refused_.emplace(any_inputs, error.what());
+      refused_.emplace(section, error.what());
       return post();
     }
   }
@@ -149,7 +143,6 @@ void Sections::run(const Section& section, const char* name, const std::function
 }
 
 void Sections::forget_backward() {
-  std::erase_if(seen_, [](const Section& section) { return section.part == SectionPart::backward; });
   std::erase_if(captured_, [](const auto& one) { return one.first.part == SectionPart::backward; });
   std::erase_if(refused_, [](const auto& one) { return one.first.part == SectionPart::backward; });
 }
@@ -168,6 +161,31 @@ KernelChoice Sections::describe() const {
       captured_, [](const auto& one) { return one.first.part != SectionPart::evaluation; });
   if (!row.reason.empty() && !has_captured_steps) row.implementation = "launch by launch";
   return row;
+}
+
+void work_on_black_images(Engine& engine, const CompileOptions& options, const WarmUp& coming) {
+  const auto batch = static_cast<std::size_t>(options.batch);
+  const bool draws_images = options.stored_images > 0;
+  const std::vector<float> images(
+      draws_images ? 0 : batch * static_cast<std::size_t>(engine.graph().input_shape().elements()));
+  const std::vector<base::SampleDraw> draws(draws_images ? batch : 0);
+  const std::vector<std::int32_t> labels(batch);
+  if (coming.steps != WarmUp::Steps::none) {
+    const StepInput input{.images = images,
+                          .labels = labels,
+                          .step = static_cast<std::uint64_t>(Runtime::kWarmUp),
+                          .draws = draws};
+    StepQueue* const queue = coming.steps == WarmUp::Steps::queued ? engine.step_queue() : nullptr;
+    queue != nullptr ? queue->forward(input, {}) : static_cast<void>(engine.forward(input));
+    engine.backward({});
+    queue != nullptr ? queue->update(options.rule, 0, 1) : engine.update(options.rule, 0, 1);
+    if (queue != nullptr) static_cast<void>(queue->collect());
+  }
+  if (coming.views == 0) return;
+  const int count = options.batch / coming.views;
+  std::vector<double> logits(static_cast<std::size_t>(std::int64_t{1} * count * engine.graph().classes()));
+  static_cast<void>(draws_images ? engine.evaluate_draws(draws, labels, count, coming.views, logits)
+                                 : engine.evaluate(images, labels, count, coming.views, logits));
 }
 
 }  // namespace paceline::engine::cuda

@@ -1,17 +1,13 @@
 #pragma once
 
-/// Sections captures the work of training steps and evaluations as CUDA graphs. The first two steps, and the
-/// first two evaluated batches, launch each kernel; the third is captured, and later ones are replayed with
-/// one call for each section. LogitsReader and StepReports read back what a pass or a step leaves.
+/// Sections captures the work of training steps and evaluations as CUDA graphs, in the warm-up
+/// (Engine::warm_up()); from then on each section is replayed by one call. LogitsReader and StepReports read
+/// back what a pass or a step leaves.
 ///
 /// A section is work that the engine enqueues on the compute stream without a break: the forward pass; a part
 /// of the backward pass, which ends where the caller wants to know that gradients are final, since it starts
-/// collectives there; the update; the forward pass of a full batch in evaluation. A section's kernels hold
-/// addresses of one set of input buffers, so each set has its own captured section. Numbers that differ
-/// between steps (step, learning rate, scale) are read from device memory.
-///
-/// The first steps are not captured because libraries load kernels and allocate memory when they first run,
-/// which is forbidden in a capture.
+/// collectives there; the update; the forward pass of a full batch in evaluation. What differs between steps
+/// (labels, draws, step, learning rate, scale) is read from device memory, at addresses that stay the same.
 
 #include <array>
 #include <compare>
@@ -19,7 +15,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -130,16 +125,12 @@ enum class SectionPart { forward, backward, update, evaluation };
 
 struct Section {
   SectionPart part = SectionPart::forward;
-  int number = 0;     ///< index of the section in its part; for an evaluation, the views of each sample
-  int input_set = 0;  ///< the set of input buffers that its kernels read; 0 if they read none
+  int number = 0;  ///< index of the section in its part; for an evaluation, the views of each sample
   auto operator<=>(const Section&) const = default;
 };
 
 class Sections {
  public:
-  /// The number of first steps, and of first evaluated batches, that are not captured.
-  static constexpr int kEagerSteps = 2;
-
   /// `captures`: whether to capture at all. `why_eager`: the reason not to capture training steps, or empty.
   Sections(Runtime& runtime, Stream compute, bool captures, std::string why_eager)
       : runtime_(runtime),
@@ -147,8 +138,10 @@ class Sections {
         captures_(captures),
         why_eager_(captures ? std::move(why_eager) : "switched off") {}
 
-  void begin_step() { ++steps_; }
-  void begin_evaluation() { ++evaluations_; }
+  [[nodiscard]] bool captures() const { return captures_; }
+  /// Whether run() captures the sections that it does not know. They must have run once before: libraries
+  /// load kernels and allocate memory when they first run, which a capture forbids.
+  void capture_new(bool captures_new) { captures_new_ = captures_new; }
   /// Enqueues a section on the compute stream: replays it if it is captured, otherwise calls `post`, which
   /// enqueues it kernel by kernel. `post` must enqueue the same work each time. Errors of a replay give
   /// `name` in place of an op.
@@ -166,10 +159,13 @@ class Sections {
   const Stream compute_;
   const bool captures_;
   const std::string why_eager_;
-  std::int64_t steps_ = 0, evaluations_ = 0;
-  std::set<Section> seen_;  ///< with input_set 0
+  bool captures_new_ = false;
   std::map<Section, CapturedSection> captured_;
-  std::map<Section, std::string> refused_;  ///< why they cannot be captured; with input_set 0
+  std::map<Section, std::string> refused_;  ///< why they cannot be captured
 };
+
+/// A step with learning rate 0, and a full batch of an evaluation, on black images. For training the caller
+/// restores weights and state.
+void work_on_black_images(Engine& engine, const CompileOptions& options, const WarmUp& coming);
 
 }  // namespace paceline::engine::cuda

@@ -46,24 +46,18 @@ void add_device_sums(const Options& options, const Resolved& resolved, const gra
   if (resolved.workers == 1 || is_data_parallel(options)) return;
   plan.lines.push_back({"NCCL's buffers", backend.device_sum_bytes, Place::device});
   if (options.shard == 0) return;
-  // The parts of all ranks of one array that is summed in one call. An array that is longer than all earlier
-  // ones gets its own buffer, and the devices keep the shorter ones. --bucket auto begins with the whole
-  // gradient.
+  // The parts of all ranks of the longest array that is summed in one call. --bucket auto begins with the
+  // whole gradient.
   const graph::Layout layout = graph::flat_layout(graph);
   const auto votes = static_cast<std::int64_t>(4 * engine::kVoteFloats);
-  std::int64_t held = 4 * layout.elements + votes;
+  std::int64_t longest = 4 * layout.elements + votes;
   if (!options.bucket_auto) {
     const Buckets buckets = cut_buckets(layout, static_cast<std::int64_t>(options.bucket_mb * 1e6));
-    std::int64_t longest = 0;
-    held = 0;
-    for (std::size_t bucket = 0; bucket < buckets.count(); ++bucket) {
-      const std::int64_t bytes = buckets.bytes(bucket) + (bucket + 1 == buckets.count() ? votes : 0);
-      if (bytes <= longest) continue;
-      longest = bytes;
-      held += bytes;
-    }
+    longest = 0;
+    for (std::size_t bucket = 0; bucket < buckets.count(); ++bucket)
+      longest = std::max(longest, buckets.bytes(bucket) + (bucket + 1 == buckets.count() ? votes : 0));
   }
-  plan.lines.push_back({"gathered parts of shards", resolved.workers * held, Place::device});
+  plan.lines.push_back({"gathered parts of shards", resolved.workers * longest, Place::device});
 }
 
 }  // namespace

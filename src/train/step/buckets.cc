@@ -37,6 +37,14 @@ Buckets cut_buckets(const graph::Layout& layout, std::int64_t bucket_bytes) {
   return buckets;
 }
 
+BucketReducer::BucketReducer(const Buckets& buckets, comm::Communicator& communicator)
+    : buckets_(buckets), communicator_(communicator) {
+  std::int64_t longest = 0;
+  for (std::size_t bucket = 0; bucket < buckets.count(); ++bucket)
+    longest = std::max(longest, buckets.bytes(bucket) / 4);
+  communicator.reserve(static_cast<std::size_t>(longest));
+}
+
 void BucketReducer::begin(base::Array gradients) {
   base::expects(pending_.empty(), "every bucket of the last step was waited for");
   gradients_ = gradients;

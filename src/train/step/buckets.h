@@ -33,8 +33,8 @@ struct Buckets {
 /// Threads  one, the worker's own
 class BucketReducer {
  public:
-  BucketReducer(const Buckets& buckets, comm::Communicator& communicator)
-      : buckets_(buckets), communicator_(communicator) {}
+  /// Collective, while no reduction is in progress.
+  BucketReducer(const Buckets& buckets, comm::Communicator& communicator);
   /// Starts a step on `gradients`, the whole flat array.
   void begin(base::Array gradients);
   /// Gradients in [0, ready) are final: posts every bucket that is now complete. `finish`, if given, is

@@ -47,9 +47,9 @@ BucketChoice best_bucket(double gradient_bytes, double latency_s, double bytes_p
 }
 
 BucketChoice choose_bucket(comm::Communicator& communicator, base::Array gradients) {
+  communicator.reserve(gradients.size);
   gradients.memory->fill(gradients, 0);
   const auto part = gradients.subarray(0, std::min(kShort, gradients.size));
-  // The longest array first, so that buffers which grow with the length get their final size at once.
   const double all = seconds_of_reduction(communicator, gradients, 5);
   const double few = seconds_of_reduction(communicator, part, 21);
   const auto more = static_cast<double>(gradients.bytes() - part.bytes());
@@ -103,11 +103,20 @@ std::unique_ptr<StepRunner> make_step_runner(const Job& job, engine::Engine& eng
                                              std::vector<std::string>& notes) {
   communicator.at(0, "the trial of collectives");
   const double megabytes = bucket_mb(job, communicator, engine, notes);
-  if (auto* queue = queue_of(job, engine))
-    return std::make_unique<QueuedStepper>(job, engine, *queue, communicator, ledger, log, guard, megabytes);
-  if (is_data_parallel(job.options))
-    return std::make_unique<DataParallelStepper>(job, engine, communicator, ledger, log, guard);
-  return std::make_unique<Stepper>(job, engine, communicator, ledger, log, guard, megabytes);
+  auto* const queue = queue_of(job, engine);
+  std::unique_ptr<StepRunner> steps;
+  if (queue != nullptr)
+    steps = std::make_unique<QueuedStepper>(job, engine, *queue, communicator, ledger, log, guard, megabytes);
+  else if (is_data_parallel(job.options))
+    steps = std::make_unique<DataParallelStepper>(job, engine, communicator, ledger, log, guard);
+  else
+    steps = std::make_unique<Stepper>(job, engine, communicator, ledger, log, guard, megabytes);
+  communicator.at(0, "the warm-up");
+  const bool evaluates = job.options.window_steps == 0 && job.evaluation_graph == nullptr;
+  using Steps = engine::WarmUp::Steps;
+  engine.warm_up({.steps = queue != nullptr ? Steps::queued : Steps::waited,
+                  .views = evaluates ? job.options.test_views : 0});
+  return steps;
 }
 
 }  // namespace paceline::train

@@ -49,8 +49,9 @@ struct BucketChoice {
 /// Cost     six all-reduces of the whole gradient
 [[nodiscard]] double allreduce_peak(comm::Communicator& communicator, const StepRunner& steps);
 
-/// Chooses the way of the steps (step.h). Adds to `notes` how the bucket size was measured, if it was.
-/// Collective.
+/// Chooses the way of the steps (step.h) and warms the engine up for it. Adds to `notes` how the bucket size
+/// was measured, if it was. Collective; no reduction is in progress at its end, but another rank may still be
+/// in its warm-up: a barrier must follow.
 [[nodiscard]] std::unique_ptr<StepRunner> make_step_runner(const Job& job, engine::Engine& engine,
                                                            comm::Communicator& communicator,
                                                            measure::Ledger& ledger, CollectiveLog& log,

@@ -1,7 +1,8 @@
 #pragma once
 
-/// A HostRuntime that counts waits, captures and replays, and that leaves out what a test names: so a test
-/// shows that each wait is needed, and what the engine does where a section cannot be captured.
+/// A HostRuntime that counts waits, allocations, captures, replays and launches, and that leaves out what a
+/// test names: so a test shows that each wait is needed, and what the engine does where a section cannot be
+/// captured.
 
 #include <functional>
 #include <optional>
@@ -27,9 +28,25 @@ class ObservedRuntime : public HostRuntime {
     ++event_synchronizations_;
     if (!is_dropped()) HostRuntime::synchronize(event);
   }
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) override {
+    ++allocations_;
+    return HostRuntime::allocate(bytes);
+  }
+  [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override {
+    ++allocations_;
+    return HostRuntime::allocate_pinned(bytes);
+  }
+  using HostRuntime::launch;
+  void launch(Stream stream, int kernel, const void* arguments, std::size_t bytes,
+              const Grid& grid) override {
+    ++launches_;
+    HostRuntime::launch(stream, kernel, arguments, bytes, grid);
+  }
   [[nodiscard]] CapturedSection capture(Stream stream, const std::function<void()>& post) override {
     if (!refusal_.empty()) throw CannotCapture(refusal_);
+    const int launches = launches_;
     const CapturedSection section = HostRuntime::capture(stream, post);
+    launches_ = launches;
     ++captures_;
     return section;
   }
@@ -48,6 +65,9 @@ class ObservedRuntime : public HostRuntime {
 
   [[nodiscard]] int captures() const { return captures_; }
   [[nodiscard]] int replays() const { return replays_; }
+  [[nodiscard]] int allocations() const { return allocations_; }
+  /// Kernels that were launched outside of a capture.
+  [[nodiscard]] int launches() const { return launches_; }
   /// Makes capture() throw CannotCapture with this text; empty: it works again.
   void refuse_captures(std::string why) { refusal_ = std::move(why); }
 
@@ -56,6 +76,7 @@ class ObservedRuntime : public HostRuntime {
   [[nodiscard]] bool is_dropped() { return dropped_wait_ == waits_++; }
 
   int waits_ = 0, stream_synchronizations_ = 0, event_synchronizations_ = 0, captures_ = 0, replays_ = 0;
+  int allocations_ = 0, launches_ = 0;
   std::optional<int> dropped_wait_;
   std::string refusal_;
 };

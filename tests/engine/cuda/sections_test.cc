@@ -9,11 +9,12 @@
 #include <limits>
 
 #include "engine/cuda/compare.h"
-#include "engine/cuda/input_buffers.h"
 #include "engine/cuda/observed_runtime.h"
 
 namespace paceline::engine::cuda {
 namespace {
+
+using Steps = WarmUp::Steps;
 
 constexpr int kReplaySteps = 20, kReplayBatch = 4;
 
@@ -27,13 +28,14 @@ struct Trace {
   std::vector<std::int64_t> ready;  ///< what the last backward pass told
 };
 
-/// Twenty steps, an evaluation among them; `cut` cuts the backward pass at two ends, elsewhere from step 12
-/// on.
-Trace run_twenty(Engine& engine, const CompileOptions& options, bool cut = true) {
+/// Twenty steps, an evaluation among them. The backward pass is cut at two ends, elsewhere from step 12 on,
+/// each time followed by a warm-up unless `is_warmed` is false.
+Trace run_twenty(Engine& engine, const CompileOptions& options, bool is_warmed = true) {
   toy::initialise(engine, 3);
   const std::int64_t all = engine.layout().elements;
-  const auto cut_at = [&](std::vector<std::int64_t> ends) {
-    if (cut) engine.cut_backward(ends);
+  const auto cut_at = [&](const std::vector<std::int64_t>& ends) {
+    engine.cut_backward(ends);
+    if (is_warmed) engine.warm_up({.steps = Steps::waited, .views = 1});
   };
   cut_at({all / 2, all});
   Trace trace;
@@ -48,7 +50,8 @@ Trace run_twenty(Engine& engine, const CompileOptions& options, bool cut = true)
     UpdateRule rule = options.rule;
     rule.weight_decay = 1e-4 * step;
     engine.update(rule, replay_rate(step), step + 1);
-    if (step == 7) trace.losses.push_back(engine.evaluate(samples.images, samples.labels, 3).loss);
+    for (const int count : {3, kReplayBatch})
+      if (step == 7) trace.losses.push_back(engine.evaluate(samples.images, samples.labels, count).loss);
   }
   engine.fetch();
   trace.weights = toy::copy(engine.weights());
@@ -130,11 +133,23 @@ TEST(CudaSections, HaveTheSameBitsInEveryOrderOfStreams) {
     expect_same(run_twenty(*OnHost(graph, options, true, order).engine, options), want);
 }
 
+TEST(CudaSections, AWarmUpChangesNoBit) {
+  const auto graph = toy::every_op();
+  for (const Precision precision : kPrecisions)
+    for (const UpdateKind kind : {UpdateKind::sgd, UpdateKind::adam, UpdateKind::lars}) {
+      const auto options = options_for(kind, precision);
+      const Trace want = run_twenty(*OnHost(graph, options, true).engine, options, false);
+      expect_same(run_twenty(*OnHost(graph, options, true).engine, options), want);
+      expect_same(run_twenty(*OnHost(graph, options, false).engine, options), want);
+    }
+}
+
 /// Twenty steps of a queue, two passes each, results two steps late. The loss of step 15 is not finite.
 Trace run_queued(Engine& engine, const CompileOptions& options) {
   toy::initialise(engine, 3);
   const std::int64_t all = engine.layout().elements;
   engine.cut_backward(std::vector{all / 2, all});
+  engine.warm_up({.steps = Steps::queued});
   StepQueue& queue = *engine.step_queue();
   Trace trace;
   const auto collect = [&] {
@@ -191,6 +206,7 @@ TEST(CudaSections, ShowTheImagesThatEachStepNames) {
   const auto run = [&](bool captures) {
     OnHost on(graph, options, captures);
     toy::initialise(*on.engine, 3);
+    on.engine->warm_up({.steps = Steps::waited});  // nothing is stored yet
     const auto sample = static_cast<std::size_t>(graph.input_shape().elements());
     std::vector<std::uint8_t> images(9 * sample);
     for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::uint8_t>(i * i / 7);
@@ -222,27 +238,48 @@ TEST(CudaSections, ShowTheImagesThatEachStepNames) {
   expect_same(run(true), run(false));
 }
 
-TEST(CudaSections, AreCapturedOnceForEachSetOfInputsAndReplayedFromThenOn) {
+TEST(CudaSections, AreCapturedByWarmUpsThenReplayed) {
   const auto graph = toy::every_op(0);
   const auto options = options_for(UpdateKind::sgd);
-  OnHost on(graph, options, true);
-  const std::int64_t all = on.engine->layout().elements;
-  on.engine->cut_backward(std::vector{all / 2, all});
-  toy::initialise(*on.engine, 3);
-  const toy::Samples samples(graph, 0, kReplayBatch);
-  // Of each step: forward, two parts of backward, update, which knows nothing of inputs.
-  for (int step = 1; step <= 8; ++step) {
-    static_cast<void>(on.engine->forward(samples.step(0.25)));
-    int parts = 0;
-    on.engine->backward([&](std::int64_t) { ++parts; });
-    on.engine->update(options.rule, 0.1, step);
-    EXPECT_EQ(parts, 2);
-    EXPECT_EQ(on.runtime->captures(), step <= 2 ? 0 : 1 + 3 * std::min(step - 2, InputBuffers::kSets))
-        << "step " << step;
-    EXPECT_EQ(on.runtime->replays(), step <= 2 ? 0 : 4 * (step - 2)) << "step " << step;
+  for (const bool is_queued : {false, true}) {
+    OnHost on(graph, options, true);
+    const std::int64_t all = on.engine->layout().elements;
+    on.engine->cut_backward(std::vector{all / 2, all});
+    toy::initialise(*on.engine, 3);
+    EXPECT_EQ(on.runtime->captures(), 0);
+    on.engine->warm_up({.steps = is_queued ? Steps::queued : Steps::waited, .views = 1});
+    // Forward, two parts of backward, update, evaluation.
+    const int captures = on.runtime->captures(), allocations = on.runtime->allocations(),
+              launches = on.runtime->launches();
+    EXPECT_EQ(captures, 5);
+    const toy::Samples samples(graph, 0, kReplayBatch);
+    int replays = on.runtime->replays();
+    for (int step = 1; step <= 5; ++step) {
+      StepQueue& queue = *on.engine->step_queue();
+      is_queued ? queue.forward(samples.step(0.25), {})
+                : static_cast<void>(on.engine->forward(samples.step(0.25)));
+      int parts = 0;
+      on.engine->backward([&](std::int64_t) { ++parts; });
+      EXPECT_EQ(parts, 2);
+      is_queued ? queue.update(options.rule, 0.1, step) : on.engine->update(options.rule, 0.1, step);
+      if (is_queued) static_cast<void>(queue.collect());
+      std::vector<double> logits(static_cast<std::size_t>(kReplayBatch * graph.classes()));
+      static_cast<void>(on.engine->evaluate(samples.images, samples.labels, kReplayBatch, 1, logits));
+      EXPECT_EQ(on.runtime->replays(), replays += 5) << "step " << step;
+    }
+    EXPECT_EQ(on.runtime->captures(), captures);
+    EXPECT_EQ(on.runtime->allocations(), allocations);
+    EXPECT_EQ(on.runtime->launches(), launches + 5 * 2) << "the input of each pass";
+    ASSERT_EQ(rows_of_step(*on.engine).size(), 1u);
+    EXPECT_EQ(rows_of_step(*on.engine)[0].implementation, "captured sections");
   }
-  ASSERT_EQ(rows_of_step(*on.engine).size(), 1u);
-  EXPECT_EQ(rows_of_step(*on.engine)[0].implementation, "captured sections");
+}
+
+TEST(CudaSections, WithoutAWarmUpAreLaunched) {
+  const auto options = options_for(UpdateKind::sgd);
+  OnHost on(toy::every_op(), options, true);
+  static_cast<void>(run_twenty(*on.engine, options, false));
+  EXPECT_EQ(on.runtime->captures(), 0);
 }
 
 TEST(CudaSections, ADeviceThatCannotCaptureRunsLaunchByLaunchAndSaysWhy) {
@@ -262,14 +299,14 @@ TEST(CudaSections, OnlyWhatCannotBeCapturedRunsLaunchByLaunch) {
   std::byte* memory = runtime.allocate(4);
   Sections sections(runtime, stream, true, "");
   for (int step = 0; step < 5; ++step) {
-    sections.begin_step();
+    sections.capture_new(step == 1);
     for (const SectionPart part : {SectionPart::forward, SectionPart::backward, SectionPart::update}) {
       runtime.refuse_captures(part == SectionPart::backward ? "an engine of cuDNN's allocates" : "");
       sections.run({.part = part}, "part", [&] { runtime.fill_bytes(stream, memory, 0, 4); });
     }
   }
   EXPECT_EQ(runtime.captures(), 2);
-  EXPECT_EQ(runtime.replays(), 6);
+  EXPECT_EQ(runtime.replays(), 8);
   EXPECT_EQ(sections.describe().implementation, "captured sections but for backward");
   EXPECT_EQ(sections.describe().reason, "an engine of cuDNN's allocates");
 }
@@ -281,7 +318,7 @@ TEST(CudaSections, StatisticsThatTheHostSumsKeepAStepFromBeingCaptured) {
   options.reduce_statistics = [](std::span<double>) {};
   OnHost on(toy::every_op(), options, true);
   static_cast<void>(run_twenty(*on.engine, options));
-  EXPECT_EQ(on.runtime->captures(), 0);
+  EXPECT_EQ(on.runtime->captures(), 1) << "the evaluation alone";
   ASSERT_EQ(rows_of_step(*on.engine).size(), 1u);
   EXPECT_EQ(rows_of_step(*on.engine)[0].implementation, "launch by launch");
   EXPECT_EQ(rows_of_step(*on.engine)[0].reason, "bn1 sums its statistics on the host");
@@ -290,6 +327,8 @@ TEST(CudaSections, StatisticsThatTheHostSumsKeepAStepFromBeingCaptured) {
 /// Evaluations between training steps: full and short batches, one and two forms a sample.
 std::vector<double> evaluations(Engine& engine, const CompileOptions& options) {
   toy::initialise(engine, 3);
+  for (const int views : {1, 2})
+    engine.warm_up({.steps = options.training ? Steps::waited : Steps::none, .views = views});
   std::vector<double> trace;
   for (int round = 0; round < 6; ++round) {
     if (options.training) {
@@ -336,32 +375,17 @@ TEST(CudaSections, OfEvaluationsAreThoseOfFullBatches) {
   options.training = false;
   OnHost on(toy::every_op(0), options, true);
   toy::initialise(*on.engine, 3);
+  on.engine->warm_up({.views = 1});
+  EXPECT_EQ(on.runtime->captures(), 1);
   const toy::Samples samples(on.engine->graph(), 0, kReplayBatch);
-  const auto evaluate = [&](int count) {
-    static_cast<void>(on.engine->evaluate(samples.images, samples.labels, count));
-  };
-  for (int batch = 1; batch <= 8; ++batch) {
-    evaluate(kReplayBatch);
-    EXPECT_EQ(on.runtime->captures(), batch <= 2 ? 0 : std::min(batch - 2, InputBuffers::kSets));
-    EXPECT_EQ(on.runtime->replays(), batch <= 2 ? 0 : batch - 2);
-  }
-  const int captures = on.runtime->captures(), replays = on.runtime->replays();
-  for (int batch = 0; batch < 4; ++batch) evaluate(kReplayBatch - 1);
-  EXPECT_EQ(on.runtime->captures(), captures);
-  EXPECT_EQ(on.runtime->replays(), replays);
-}
-
-TEST(CudaSections, EvaluationsAreCapturedWhereTheHostSumsStatisticsOfSteps) {
-  auto options = options_for(UpdateKind::sgd);
-  options.batch_norm = BatchNormMode::synchronised;
-  options.shard = 2;
-  OnHost on(toy::every_op(), options, true);
-  static_cast<void>(run_twenty(*on.engine, options));
-  const toy::Samples samples(on.engine->graph(), 0, kReplayBatch);
-  for (int batch = 0; batch < 3; ++batch)
+  const int replays = on.runtime->replays();
+  for (int batch = 1; batch <= 4; ++batch) {
     static_cast<void>(on.engine->evaluate(samples.images, samples.labels, kReplayBatch));
-  EXPECT_GT(on.runtime->replays(), 0);
-  EXPECT_EQ(rows_of_step(*on.engine)[0].reason, "bn1 sums its statistics on the host");
+    EXPECT_EQ(on.runtime->replays(), replays + batch);
+  }
+  for (int batch = 0; batch < 4; ++batch)
+    static_cast<void>(on.engine->evaluate(samples.images, samples.labels, kReplayBatch - 1));
+  EXPECT_EQ(on.runtime->replays(), replays + 4);
 }
 
 TEST(CudaSections, CutTheBackwardPassWhereGradientsUpToAnEndAreFinal) {

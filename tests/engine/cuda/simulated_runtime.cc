@@ -233,7 +233,9 @@ void SimulatedRuntime::wait(Stream stream, Event event) {
 
 CapturedSection SimulatedRuntime::capture(Stream stream, const std::function<void()>& post) {
   expect_no_capture("a section");
-  return sections_.record(stream, post);
+  const CapturedSection section = sections_.record(stream, post);
+  spend("capture", simulated::kCaptureSeconds);
+  return section;
 }
 
 void SimulatedRuntime::replay(Stream stream, CapturedSection section) {

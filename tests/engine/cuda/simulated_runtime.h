@@ -38,9 +38,10 @@ constexpr double kFp32ProductsPerSecond = 67e12;   ///< FLOP/s without tensor co
 constexpr double kLinkBytesPerSecond = 50e9;       ///< PCIe 5.0 x16, pinned memory, each direction
 constexpr double kShortestKernelSeconds = 2e-6;    ///< from the begin of a small kernel to that of the next
 constexpr double kCopyLatencySeconds = 5e-6;       ///< of a copy over the link, before its first byte
-constexpr double kLaunchSeconds = 10e-6;  ///< host time to enqueue a kernel, copy, fill or captured section
-constexpr double kEventSeconds = 1e-6;    ///< host time to record an event or to make a stream wait
-constexpr double kWakeSeconds = 10e-6;    ///< from the end of the work until the waiting host continues
+constexpr double kLaunchSeconds = 10e-6;   ///< host time to enqueue a kernel, copy, fill or captured section
+constexpr double kCaptureSeconds = 10e-3;  ///< host time to capture a section and make it ready; estimated
+constexpr double kEventSeconds = 1e-6;     ///< host time to record an event or to make a stream wait
+constexpr double kWakeSeconds = 10e-6;     ///< from the end of the work until the waiting host continues
 constexpr double kFillPinnedBytesPerSecond = 10e9;  ///< the host's copy into pinned memory
 }  // namespace simulated
 

@@ -46,6 +46,9 @@ class SimulatedSteps {
     }
     const std::int64_t whole = engine_->layout().elements;
     engine_->cut_backward({&whole, 1});
+    using Steps = WarmUp::Steps;
+    engine_->warm_up({.steps = how.wait == SimulatedStepOptions::Wait::loss ? Steps::waited : Steps::queued,
+                      .views = how.evaluates ? 1 : 0});
   }
 
   /// Returns the time at which the update ends on the device, or at which the host has the loss of an

@@ -112,6 +112,8 @@ struct CudaApi {
   CudaStatus (*cudaGraphLaunch)(CudaGraphExecHandle exec, CudaStreamHandle stream);
   CudaStatus (*cudaGraphExecDestroy)(CudaGraphExecHandle exec);
 
+  /// Loads all kernels of kernels/table.h on the current device, which their first launches would do.
+  CudaStatus (*load_kernels)();
   /// Enqueues kernel number `kernel` of kernels/table.h on `stream`. `arguments`: the kernel struct, `bytes`
   /// bytes, which are copied.
   CudaStatus (*launch)(int kernel, const void* arguments, std::size_t bytes, const Grid* grid,

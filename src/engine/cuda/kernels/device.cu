@@ -40,6 +40,16 @@ Entry entry(int kernel, std::index_sequence<number...>) {
 
 }  // namespace
 
+int load_on_device() {
+  for (int kernel = 0; kernel < kKernelCount; ++kernel) {
+    cudaFuncAttributes attributes{};  // CUDA loads a kernel to answer
+    const auto status =
+        cudaFuncGetAttributes(&attributes, entry(kernel, std::make_index_sequence<kKernelCount>{}).function);
+    if (status != cudaSuccess) return status;
+  }
+  return cudaSuccess;
+}
+
 int launch_on_device(int kernel, const void* arguments, std::size_t bytes, const Grid& grid,
                      void* cuda_stream) {
   if (kernel < 0 || kernel >= kKernelCount) return cudaErrorInvalidValue;

@@ -8,6 +8,10 @@
 
 namespace paceline::engine::cuda {
 
+/// Loads all kernels of kernels/table.h on the current device. A kernel that is not loaded yet is loaded by
+/// its first launch, which may then wait for all work of the device. Returns a cudaError_t.
+[[nodiscard]] int load_on_device();
+
 /// Enqueues kernel number `kernel` of kernels/table.h on `cuda_stream` (a cudaStream_t) and returns at once.
 /// Does nothing for a grid without blocks. `arguments`: the kernel struct of `bytes` bytes, which is copied.
 /// Returns a cudaError_t; cudaErrorInvalidValue if number or size do not match the table.

@@ -9,8 +9,6 @@
 #include "engine/cuda/runtime/load.h"
 
 namespace paceline::engine::cuda {
-namespace {}  // namespace
-
 /// Adds device, step and op to the errors of a convolution.
 class LocatedConvolution final : public Convolution {
  public:
@@ -38,6 +36,7 @@ DeviceRuntime::DeviceRuntime(const CudaApi& api, int device, const OpenConvoluti
   std::array<char, 256> name{};
   check(api_.device_name(name.data(), static_cast<int>(name.size()), device_), "cudaGetDeviceProperties");
   name_ = name.data();
+  check(api_.load_kernels(), "load_kernels");
   // The destructor does not run if the constructor throws, so allocations are freed here. What is opened last
   // need not be.
   try {
@@ -65,9 +64,7 @@ void DeviceRuntime::enter() const { check(api_.cudaSetDevice(device_), "cudaSetD
 std::string DeviceRuntime::where() const {
   std::string text = fmt::format("on GPU {}", device_);
   if (!name_.empty()) text += fmt::format(" ({})", name_);
-  if (step_ >= 0) text += fmt::format(", in step {}", step_);
-  if (!op_.empty()) text += fmt::format(", op {}", op_);
-  return text;
+  return text + place_of(op_);
 }
 
 void DeviceRuntime::check(CudaStatus status, const std::string& call) const {

@@ -28,6 +28,8 @@ class HostConvolution final : public Convolution {
     return loops_ == HostLoops::ascending ? kAscending : kDescending;
   }
   void run(Stream stream, const ConvOperands& operands) override {
+    if (!has_run_) runtime_.expect_preparing("the first run of a convolution");
+    has_run_ = true;
     runtime_.post(stream, "a convolution", [problem = problem_, loops = loops_, operands] {
       convolve_on_host(problem, operands, loops);
     });
@@ -37,6 +39,7 @@ class HostConvolution final : public Convolution {
   HostRuntime& runtime_;
   const ConvProblem problem_;
   const HostLoops loops_;
+  bool has_run_ = false;  ///< a GPU's library loads kernels in the first run
 };
 
 std::int64_t machine_bytes(int pages) {
@@ -69,7 +72,7 @@ DeviceFacts HostRuntime::facts() const {
 // ---- memory
 
 std::byte* HostRuntime::allocate(Kind kind, std::size_t bytes) {
-  expect_no_capture("an allocation");
+  expect_preparing("an allocation");
   Block block{.kind = kind, .bytes = bytes, .memory = nullptr, .first = nullptr};
   const std::size_t all = bytes + 3 * kGuard;
   block.memory = std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[all]);
@@ -103,10 +106,7 @@ bool HostRuntime::is_in(Kind kind, const void* first, std::size_t bytes) const {
   return block.kind == kind && begin + bytes <= block.first + block.bytes;
 }
 
-std::string HostRuntime::where(const std::string& op) const {
-  return "cuda-on-host" + (step_ >= 0 ? fmt::format(", in step {}", step_) : std::string()) +
-         (op.empty() ? op : ", op " + op);
-}
+std::string HostRuntime::where(const std::string& op) const { return "cuda-on-host" + place_of(op); }
 
 void HostRuntime::expect_in(Kind kind, const void* first, std::size_t bytes, const char* call) const {
   if (!is_in(kind, first, bytes))
@@ -137,7 +137,7 @@ std::deque<HostRuntime::Item>& HostRuntime::queue(Stream stream) {
 }
 
 Stream HostRuntime::make_stream() {
-  expect_no_capture("a new stream");
+  expect_preparing("a new stream");
   streams_.emplace_back();
   return {static_cast<int>(streams_.size()) - 1};
 }
@@ -219,8 +219,17 @@ void HostRuntime::expect_no_capture(const char* call) const {
                where(op_), call);
 }
 
+void HostRuntime::expect_preparing(const char* call) const {
+  expect_no_capture(call);
+  if (is_sealed_)
+    base::fail(base::ErrorKind::device,
+               "{}: {} came after the warm-up, where it may wait for other devices; this is an error of the "
+               "engine, please report it",
+               where(op_), call);
+}
+
 CapturedSection HostRuntime::capture(Stream stream, const std::function<void()>& post) {
-  expect_no_capture("a section");
+  expect_preparing("a section");
   static_cast<void>(queue(stream));  // checks that the stream exists
   return sections_.record(stream, post);
 }

@@ -12,7 +12,8 @@
 /// arguments, so an argument that should differ between steps gives a wrong result, as on a GPU.
 ///
 /// Errors   Error(device) for a write outside of a block, a copy from or to memory of the wrong kind, streams
-///          that wait for one another, and a section that does something that Runtime::capture() forbids
+///          that wait for one another, a section that does something that Runtime::capture() forbids, and
+///          what a sealed runtime must not do
 /// Threads  one. The same options and calls give the same order and the same bits.
 
 #include <atomic>
@@ -141,6 +142,8 @@ class HostRuntime : public Runtime {
                                                               const std::string& algorithm) override;
   [[nodiscard]] ConvCandidates convolution_candidates(const ConvProblem& problem) override;
 
+  /// Fails if the runtime is sealed, or a section is being captured: `call` must come before.
+  void expect_preparing(const char* call) const;
   /// Enqueues any work on a stream. `what` names it in errors.
   void post(Stream stream, const char* what, std::function<void()> work);
 

@@ -53,6 +53,11 @@ class Runtime {
   /// Sets the step and op that error messages name. Step -1 and an empty op are left out.
   void set_step(std::int64_t step) { step_ = step; }
   void set_op(std::string_view op) { op_ = op; }
+  static constexpr std::int64_t kWarmUp = -2;  ///< the step of a warm-up
+
+  /// Promises that from now on nothing is allocated, captured or run for the first time; or takes it back. On
+  /// devices of one process that copy to one another these may wait for the collectives of all of them.
+  void seal(bool is_sealed) { is_sealed_ = is_sealed; }
 
   [[nodiscard]] virtual DeviceFacts facts() const = 0;
 
@@ -134,8 +139,17 @@ class Runtime {
   [[nodiscard]] virtual ConvCandidates convolution_candidates(const ConvProblem& problem) = 0;
 
  protected:
+  /// ", in step 12, op conv1", for messages.
+  [[nodiscard]] std::string place_of(const std::string& op) const {
+    const std::string step = step_ >= 0         ? ", in step " + std::to_string(step_)
+                             : step_ == kWarmUp ? ", in the warm-up"
+                                                : "";
+    return step + (op.empty() ? op : ", op " + op);
+  }
+
   std::int64_t step_ = -1;
   std::string op_;
+  bool is_sealed_ = false;
 };
 
 /// The most bytes of workspace that a convolution may use on a device with `memory_bytes` in all: a sixteenth

@@ -320,6 +320,7 @@ struct FakeCudaFunctions {
             [](CudaGraphExecHandle exec) {
               return give_back("cudaGraphExecDestroy", living->graph_execs, exec);
             },
+        .load_kernels = [] { return living->called("load_kernels"); },
         .launch = launch,
     };
   }

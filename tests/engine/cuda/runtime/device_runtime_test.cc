@@ -119,6 +119,13 @@ int use_everything(const FakeCuda& cuda, FakeLibrary& library, int* worked = nul
   return std::to_integer<int>(pinned[99]);
 }
 
+TEST(DeviceRuntime, LoadsItsKernelsWhenItIsOpened) {
+  FakeCuda cuda;
+  FakeLibrary library;
+  const DeviceRuntime runtime(cuda.api(), 1, library.open());
+  EXPECT_THAT(cuda.calls, testing::Contains("load_kernels"));
+}
+
 TEST(DeviceRuntime, PutsWorkOnItsDeviceAndGivesAllBack) {
   FakeCuda cuda;
   FakeLibrary library;

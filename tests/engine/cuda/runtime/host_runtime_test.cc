@@ -247,5 +247,42 @@ TEST(HostRuntime, RefusesWhatASectionMustNotDo) {
   EXPECT_EQ(runtime.captures(), 0);
 }
 
+TEST(HostRuntime, RefusesWhatComesAfterItIsSealed) {
+  HostRuntime runtime;
+  const Stream stream = runtime.make_stream();
+  std::byte* memory = runtime.allocate(4);
+  const ConvProblem problem{.samples = 1,
+                            .channels_in = 8,
+                            .height_in = 1,
+                            .width_in = 1,
+                            .channels_out = 8,
+                            .height_out = 1,
+                            .width_out = 1,
+                            .kernel_height = 1,
+                            .kernel_width = 1,
+                            .stride = 1,
+                            .padding = 0};
+  const auto has_run = runtime.make_convolution(problem), has_not = runtime.make_convolution(problem);
+  has_run->run(stream, {});
+  const std::pair<const char*, std::function<void()>> forbidden[] = {
+      {"an allocation", [&] { static_cast<void>(runtime.allocate(4)); }},
+      {"an allocation", [&] { static_cast<void>(runtime.allocate_pinned(4)); }},
+      {"a new stream", [&] { static_cast<void>(runtime.make_stream()); }},
+      {"a section",
+       [&] {
+         static_cast<void>(runtime.capture(stream, [&] { runtime.fill_bytes(stream, memory, 0, 4); }));
+       }},
+      {"the first run of a convolution", [&] { has_not->run(stream, {}); }},
+  };
+  runtime.seal(true);
+  for (const auto& [what, call] : forbidden) {
+    const std::string text = device_error_of(call);
+    EXPECT_NE(text.find(std::string(what) + " came after the warm-up"), std::string::npos) << text;
+  }
+  EXPECT_EQ(device_error_of([&] { has_run->run(stream, {}); }), "");
+  runtime.seal(false);
+  for (const auto& [what, call] : forbidden) EXPECT_EQ(device_error_of(call), "") << what;
+}
+
 }  // namespace
 }  // namespace paceline::engine::cuda
