@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <tuple>
 
 #include "engine/cuda/api/cuda.h"
@@ -71,6 +72,14 @@ CudaStatus device_name(char* name, int bytes, int device) {
   return status;
 }
 
+CudaStatus device_uuid(unsigned char uuid[16], int device) {
+  cudaDeviceProp properties{};
+  const cudaError_t status = ::cudaGetDeviceProperties(&properties, device);
+  static_assert(sizeof properties.uuid == 16);
+  if (status == cudaSuccess) std::memcpy(uuid, &properties.uuid, sizeof properties.uuid);
+  return status;
+}
+
 // Each entry is a function with plain types that calls CUDA's function.
 const CudaApi kApi{
     .table_bytes = sizeof(CudaApi),
@@ -91,6 +100,7 @@ const CudaApi kApi{
       return ::cudaDeviceGetPCIBusId(id, bytes, device);
     },
     .device_name = device_name,
+    .device_uuid = device_uuid,
     .cudaMemGetInfo = [](std::size_t* free, std::size_t* total) -> CudaStatus {
       return ::cudaMemGetInfo(free, total);
     },

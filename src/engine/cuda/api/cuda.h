@@ -80,6 +80,7 @@ struct CudaApi {
   CudaStatus (*cudaDeviceGetPCIBusId)(char* id, int bytes, int device);
   /// The name in cudaGetDeviceProperties; only the name, since the struct differs between versions of CUDA.
   CudaStatus (*device_name)(char* name, int bytes, int device);
+  CudaStatus (*device_uuid)(unsigned char uuid[16], int device);  ///< likewise
   CudaStatus (*cudaMemGetInfo)(std::size_t* free, std::size_t* total);
 
   CudaStatus (*cudaMalloc)(void** memory, std::size_t bytes);
