@@ -218,6 +218,14 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
   return prepared;
 }
 
+AutoPrecision auto_precision(int compute_capability) {
+  if (has_bf16_units(compute_capability))
+    return {Precision::bf16, "GPUs from compute capability 8.0 on have units for it"};
+  return {Precision::f32,
+          fmt::format("a GPU of compute capability {}.{} has no units for bf16, which begin with 8.0",
+                      compute_capability / 10, compute_capability % 10)};
+}
+
 }  // namespace paceline::engine::cuda
 
 // The CUDA engine on the processor, as one of the devices that engine/make.cc lists.

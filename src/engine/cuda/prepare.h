@@ -77,4 +77,7 @@ class ConvolutionTimer {
 [[nodiscard]] PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
                                       const KernelRequest& request, Runtime& runtime);
 
+/// engine::auto_precision() (engine/make.h) for GPUs of which the oldest has this compute capability.
+[[nodiscard]] AutoPrecision auto_precision(int compute_capability);
+
 }  // namespace paceline::engine::cuda

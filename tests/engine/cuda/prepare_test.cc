@@ -160,5 +160,13 @@ TEST_F(CudaPrepare, OfAnEvaluationAreForwardPassesAlone) {
     EXPECT_TRUE(problem.starts_with("forward, f32, ")) << problem;
 }
 
+TEST(CudaAutoPrecision, IsBf16WhereGpusHaveUnitsForIt) {
+  for (const int capability : {80, 86, 90, 120})
+    EXPECT_EQ(auto_precision(capability).precision, Precision::bf16) << capability;
+  EXPECT_EQ(auto_precision(75).precision, Precision::f32);
+  EXPECT_EQ(auto_precision(75).reason,
+            "a GPU of compute capability 7.5 has no units for bf16, which begin with 8.0");
+}
+
 }  // namespace
 }  // namespace paceline::engine::cuda
