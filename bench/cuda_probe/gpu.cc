@@ -53,6 +53,10 @@ void Gpu::check(cuda::CudaStatus status, const char* call) const {
     base::fail(base::ErrorKind::device, "{}", cuda::describe_cuda_error(api_, status, call, "on GPU 0"));
 }
 
+engine::Precision Gpu::precision() const {
+  return cuda::has_bf16_units(capability_) ? engine::Precision::bf16 : engine::Precision::f32;
+}
+
 std::string Gpu::name() const {
   char name[256] = "";
   check(api_.device_name(name, sizeof name, 0), "cudaGetDeviceProperties");
