@@ -30,7 +30,7 @@ TEST(NoteOfOtherKernels, NamesTheFirstProcessesAndCountsTheRest) {
 }
 
 // Three processes, of which the second cannot start the usual algorithm, nor the third the next one.
-TEST(PrepareAlike, UsesNothingThatOneProcessCannotStart) {
+TEST(MakeBackend, UsesNothingThatOneProcessCannotStart) {
   const std::string problem = "forward, a layer";
   for (const bool is_measured : {false, true}) {
     std::vector<engine::PreparedKernels> prepared(3);

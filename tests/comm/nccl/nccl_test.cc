@@ -165,7 +165,7 @@ TEST_F(Nccl, TwoRanksOnOneDeviceStayWithTheHost) {
                                                 HasSubstr("ranks 0 and 1 share device one"))));
 }
 
-TEST(WhyNotJoined, TellsDevicesByUuidThenByMachine) {
+TEST_F(Nccl, TellsDevicesByUuidThenByMachine) {
   const auto offer = [](const char* device, const char* uuid, const char* machine) {
     Offer made;
     std::strcpy(made.device.data(), device);

@@ -132,7 +132,7 @@ TEST(EngineOnADevicesRuntime, ComputesTheBitsOfTheHostRuntime) {
   EXPECT_EQ(cuda.left(), "");
 }
 
-TEST(EngineOnADevicesRuntime, TrainsInFp32WhereThereAreNoUnitsForBf16) {
+TEST(EngineOnADevicesRuntime, TrainsInFp32WithoutBf16) {
   FakeCuda cuda;
   cuda.capability = 75;
   cuda.run_kernel = [](int kernel, const void* arguments, const Grid& grid) {

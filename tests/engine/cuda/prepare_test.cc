@@ -175,7 +175,7 @@ TEST_F(CudaPrepare, MeasuresOnlyWhatTheDeviceStarts) {
     EXPECT_TRUE(algorithm == "host-loops-descending" || !problem.starts_with("forward")) << problem;
 }
 
-TEST_F(CudaPrepare, WithNothingThatStartsSaysWhatToDo) {
+TEST_F(CudaPrepare, SaysWhatToDoIfNothingStarts) {
   PickyRuntime runtime({"host-loops", "host-loops-descending"});
   try {
     (void)prepare(graph_, options_, {}, runtime);
@@ -246,7 +246,7 @@ TEST_F(CudaPrepare, OfAnEvaluationAreForwardPassesAlone) {
     EXPECT_TRUE(problem.starts_with("forward, f32, ")) << problem;
 }
 
-TEST(CudaAutoPrecision, IsBf16WhereGpusHaveUnitsForIt) {
+TEST_F(CudaPrepare, TakesBf16WhereGpusHaveUnits) {
   for (const int capability : {80, 86, 90, 120})
     EXPECT_EQ(auto_precision(capability).precision, Precision::bf16) << capability;
   EXPECT_EQ(auto_precision(75).precision, Precision::f32);

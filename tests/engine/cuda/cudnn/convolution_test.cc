@@ -123,7 +123,7 @@ TEST(CudnnPlans, AnEngineWhosePlanFailsForWantOfMemoryOrOnTheDeviceIsAnError) {
 }
 
 // As where the compiler in cuDNN is newer than the driver.
-TEST(CudnnPlans, AnEngineThatCannotBeCompiledIsPassedOver) {
+TEST(CudnnPlans, WhatCannotBeCompiledIsPassedOver) {
   FakeCudnn fake;
   fake.engines[HeuristicsMode::b] = {
       {.index = 1, .behavior_notes = {kCompiled}, .finalize = kExecutionFailed},
@@ -272,7 +272,7 @@ TEST(CudnnConvolution, KeepsPlansForTheNextRuntime) {
   EXPECT_EQ(fake.handles, 0);
 }
 
-TEST(CudnnConvolution, IsRefusedIfItsFirstRunCannotStart) {
+TEST(CudnnConvolution, IsRefusedIfItCannotStart) {
   FakeCudnn fake;
   fake.engines[HeuristicsMode::b] = {{.index = 1, .execute = kExecutionFailed}};
   const auto library = open_cudnn(fake.api(), kLimit)([](Stream) -> void* { return nullptr; });

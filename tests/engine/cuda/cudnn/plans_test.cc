@@ -96,7 +96,7 @@ class CudnnDescribed : public ::testing::Test {
 TEST_F(CudnnDescribed, EveryConvolutionOfTheZooHasAPlanOnAnH100) { plan_all(*api_, test::kH100, 128); }
 
 // cuDNN has no deterministic engine for bf16 there, so that an attempt would end at each layer.
-TEST_F(CudnnDescribed, ATuringGpuComputesInFp32Alone) {
+TEST_F(CudnnDescribed, TuringComputesInFp32Alone) {
   const TargetDevice device = TargetDevice::described(*api_, test::json_of(test::kT4));
   const auto graph = graph::make_model("resnet8-cifar", {3, 32, 32}, 10, 0);
   for (const ConvProblem& problem : conv_problems(graph, 128, Precision::f32))

@@ -294,7 +294,7 @@ TEST(DeviceRuntime, ALibrarysErrorThatAKernelBeforeItCausedSaysThatToo) {
                     HasSubstr("cudaErrorIllegalAddress, 700"), HasSubstr("which must end")));
 }
 
-TEST(DeviceRuntime, AnAlgorithmIsToBlameOnlyIfTheGpuWorks) {
+TEST(DeviceRuntime, BlamesAnAlgorithmIfTheGpuWorks) {
   FakeCuda cuda;
   FakeLibrary library{.passed_over = {{"forward", "first", "cannot be compiled: no"}}};
   DeviceRuntime runtime(cuda.api(), 0, library.open());

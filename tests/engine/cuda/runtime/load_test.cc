@@ -124,7 +124,7 @@ TEST(VisibleDevices, ADriverThatIsTooOldIsSaidWithBothVersions) {
   }
 }
 
-TEST(VisibleDevices, AnErrorOfTheMachineSaysWhatToDo) {
+TEST(VisibleDevices, MachinesErrorsSayWhatToDo) {
   const std::pair<CudaStatus, const char*> cases[] = {
       {3, "see whether nvidia-smi works for this user"},
       {34, "take the folder stubs out of LD_LIBRARY_PATH"},
