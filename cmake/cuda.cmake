@@ -1,5 +1,5 @@
 # The CUDA part of paceline_cuda.so: the own kernels, compiled by nvcc where there is a toolkit. For which GPUs, PACELINE_GPUS
-# says: all (sm_80, sm_90, sm_100, with PTX for what comes later), or here, this machine's alone, and none where it has none. Sets
+# says: all (below, with PTX for what comes later), or here, this machine's alone, and none where it has none. Sets
 #   PACELINE_CUDA_OBJECT       device.cu; empty without a toolkit, or without a GPU to build it for
 #   PACELINE_CUDA_INCLUDE_DIR  CUDA's headers
 #   PACELINE_CUDART_STATIC     the CUDA runtime as a static library
@@ -7,8 +7,18 @@
 # PTX, and device.ptxas.txt, what ptxas says of registers and spills. To be included where the module's target is.
 # Not by enable_language(CUDA): that wants a toolkit on every machine, and the module has but one such file.
 set(PACELINE_CUDA_OBJECT "")
+set(PACELINE_GPUS all CACHE STRING "GPUs for which the CUDA module is built: all, or here")
 if(NOT DEFINED CUDAToolkit_ROOT AND DEFINED ENV{CUDA_HOME})  # CMake itself knows of CUDA_PATH and /usr/local/cuda
   set(CUDAToolkit_ROOT $ENV{CUDA_HOME})
+endif()
+# What is built for other machines too takes CUDA 12 where it is installed: its programs run with drivers from 525 on, those of
+# CUDA 13 from 580 on.
+if(PACELINE_GPUS STREQUAL all AND NOT DEFINED CUDAToolkit_ROOT)
+  foreach(version 12.8 12.9)
+    if(EXISTS /usr/local/cuda-${version}/bin/nvcc)
+      set(CUDAToolkit_ROOT /usr/local/cuda-${version})
+    endif()
+  endforeach()
 endif()
 find_package(CUDAToolkit QUIET)
 if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE OR NOT TARGET CUDA::cudart_static)
@@ -19,8 +29,12 @@ elseif(CUDAToolkit_VERSION VERSION_LESS 12.8)
   return()
 endif()
 
-set(PACELINE_GPUS all CACHE STRING "GPUs for which the CUDA module is built: all, or here")
-set(targets -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90] -gencode arch=compute_100,code=sm_100)
+# 8.6 and 8.9 run the code for 8.0, 10.3 that for 10.0, 12.1 that for 12.0.
+set(targets)
+foreach(gpu 75 80 100 120)
+  list(APPEND targets -gencode arch=compute_${gpu},code=sm_${gpu})
+endforeach()
+list(APPEND targets -gencode arch=compute_90,code=[sm_90,compute_90])
 if(PACELINE_GPUS STREQUAL here)
   include(${CMAKE_CURRENT_LIST_DIR}/gpus_here.cmake)
   paceline_gpus_here(gpus)

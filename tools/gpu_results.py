@@ -25,6 +25,11 @@ def model_of(run):
     return "resnet8-cifar" if run.quick else MODEL
 
 
+def precisions(run):
+    """What the GPU computes in, what matters most first: a GPU before compute capability 8.0 has no units for bf16."""
+    return ["fp32"] if run.shared.get("precision") == "fp32" else ["bf16", "fp32"]
+
+
 def probe(run, part):
     """What a part of cuda_probe found. Failed with the first of what failed in it."""
     file = run.folder / f"{part}.json"
@@ -78,6 +83,7 @@ def start(run):
         run.end_of(["nvidia-smi", "-q"], 10)  # for the log
     found = probe(run, "device")
     run.shared["gpus"] = found.get("visible_gpus", 1)
+    run.shared["precision"] = found.get("precision", "bf16")
     return (f"{found.get('name')}, driver for CUDA {found.get('cuda_of_driver')}, {gigabytes(found.get('free_bytes', 0))} of "
             f"{gigabytes(found.get('memory_bytes', 0))} free")
 
@@ -128,7 +134,8 @@ def losses_of(run, folder):
 
 def training(run):
     """A training beside the processor's: the losses. And twice: the same bits."""
-    return run.each([lambda: trained(run, "bf16", 0.02), lambda: trained(run, "fp32", 1e-3)])
+    near = {"bf16": 0.02, "fp32": 1e-3}
+    return run.each([lambda precision=precision: trained(run, precision, near[precision]) for precision in precisions(run)])
 
 
 def trained(run, precision, near):
@@ -248,6 +255,8 @@ def nccl(run):
 def large(run):
     """Tensors of more than 2^31 elements."""
     run.needs_gpu()
+    if "bf16" not in precisions(run):
+        raise Skipped("its tensors are bf16, for which this GPU has no units")
     found = probe(run, "large")
     errors = [one["error_by_largest_of_last_sample"] for one in found.values() if isinstance(one, dict)]
     if not errors or any(error is None or error > 0.02 for error in errors):

@@ -5,7 +5,7 @@ import re
 from statistics import median
 
 from gpu_processes import Failed, short
-from gpu_results import HERE, cut_off, model_of, probe, python_with_torch
+from gpu_results import HERE, cut_off, model_of, precisions, probe, python_with_torch
 
 
 def rate(run, precision, batch):
@@ -32,17 +32,17 @@ def said_of_rate(run, precision, batch):
     """A sentence; Failed, with the rate, where the ledger does not close."""
     figures = rate(run, precision, batch)
     said = f"{precision}, batch {batch}: {figures['images_per_s']:,.0f} images/s"
-    if precision == "bf16":
+    if precision == precisions(run)[0]:
         run.shared.setdefault("speed", said)  # the first of them is the figure that matters most
     if abs(figures["ledger"] - 1) > 0.01:
         raise Failed(f"the ledger holds {figures['ledger']:.4f} of the wall time ({said})")
     return said
 
 
-def bench(run, name, batch, *options, precision="bf16"):
+def bench(run, name, batch, *options):
     """Steps by bench_train_step: the engine alone, without loader."""
-    command = [run.program("bench_train_step"), "--device", run.device, "--model", model_of(run), "--precision", precision, "--batch", batch,
-               "--warmup", 4 if run.quick else 10, "--steps", 3 if run.quick else 50, *options]
+    command = [run.program("bench_train_step"), "--device", run.device, "--model", model_of(run), "--precision", precisions(run)[0],
+               "--batch", batch, "--warmup", 4 if run.quick else 10, "--steps", 3 if run.quick else 50, *options]
     output = run.run(command)
     figures = figures_in(output, command)
     figures.pop("steps_s", None)
@@ -63,20 +63,21 @@ def batches(run):
 
 
 def speed(run):
-    """Images per second, bf16, at two batches; then the engine alone: captured steps beside steps launch by launch."""
+    """Images per second at two batches; then the engine alone: captured steps beside steps launch by launch."""
     large, less = batches(run)
+    precision = precisions(run)[0]
 
     def engine_alone():
         steps, _ = bench(run, "captured", large)
-        run.shared.setdefault("speed", f"bf16, batch {large}: {steps['images_per_s']:,.0f} images/s (engine alone)")
+        run.shared.setdefault("speed", f"{precision}, batch {large}: {steps['images_per_s']:,.0f} images/s (engine alone)")
         return f"engine alone {steps['images_per_s']:,.0f} ({steps['steps']}; host {steps['host_ms']:.2f} ms a step)"
 
     def launches_alone():
         steps, _ = bench(run, "launch by launch", large, "--captured", 0)
-        run.shared.setdefault("speed", f"bf16, batch {large}: {steps['images_per_s']:,.0f} images/s (engine alone, launch by launch)")
+        run.shared.setdefault("speed", f"{precision}, batch {large}: {steps['images_per_s']:,.0f} images/s (engine alone, launch by launch)")
         return f"launch by launch {steps['images_per_s']:,.0f} (host {steps['host_ms']:.2f} ms)"
 
-    return run.each([lambda: said_of_rate(run, "bf16", large), engine_alone, launches_alone, lambda: said_of_rate(run, "bf16", less)])
+    return run.each([lambda: said_of_rate(run, precision, large), engine_alone, launches_alone, lambda: said_of_rate(run, precision, less)])
 
 
 def round_with_peer(run, precision, batch):
@@ -99,7 +100,7 @@ def round_with_peer(run, precision, batch):
 
 def peer(run):
     """PyTorch, the same, one round."""
-    return round_with_peer(run, "bf16", batches(run)[0])
+    return round_with_peer(run, precisions(run)[0], batches(run)[0])
 
 
 def ops(run):
@@ -138,7 +139,7 @@ def fp32(run):
     large, less = batches(run)
     parts = [lambda: said_of_rate(run, "fp32", large), lambda: said_of_rate(run, "fp32", less)]
     if run.on_gpu:
-        parts += [lambda: round_with_peer(run, "fp32", large), lambda: round_with_peer(run, "bf16", large)]
+        parts += [lambda precision=precision: round_with_peer(run, precision, large) for precision in reversed(precisions(run))]
     return run.each(parts)
 
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "cuda_probe/gpu.h"
@@ -167,7 +168,7 @@ void check_engines(Findings& findings, int most) {
     one.push_back(cudnn::first_plan(device, problem, gpu.workspace_limit()));
     return one;
   };
-  for (const Precision precision : {Precision::bf16, Precision::f32})
+  for (const Precision precision : std::set{gpu.precision(), Precision::f32})
     for (const cuda::ConvProblem& problem : resnet_problems(2, precision)) {
       if (!findings.has_time_for(describe(problem))) return;
       findings.attempt(describe(problem), [&] {
@@ -210,7 +211,7 @@ void time_convolutions(Findings& findings) {
   const auto device = cudnn::TargetDevice::of(api, connection.handle());
   const auto streams = [&gpu](cuda::Stream) -> void* { return gpu.stream(); };
   for (const int batch : {128, 512})
-    for (const cuda::ConvProblem& problem : resnet_problems(batch, Precision::bf16)) {
+    for (const cuda::ConvProblem& problem : resnet_problems(batch, gpu.precision())) {
       if (!findings.has_time_for(describe(problem))) return;
       findings.attempt(describe(problem), [&] {
         const auto begin = std::chrono::steady_clock::now();

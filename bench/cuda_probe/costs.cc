@@ -101,7 +101,7 @@ void time_launches(Findings& findings) {
   findings.attempt("small convolution", [&] {
     const cuda::CudnnApi api = open_cudnn();
     const cuda::cudnn::Connection connection(api);
-    const cuda::ConvProblem problem = {.precision = engine::Precision::bf16,
+    const cuda::ConvProblem problem = {.precision = gpu.precision(),
                                        .samples = 1,
                                        .channels_in = 64,
                                        .height_in = 4,

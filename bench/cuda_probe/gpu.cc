@@ -27,11 +27,10 @@ const cuda::CudaApi& open_module() {
 
 cuda::CudnnApi open_cudnn() {
   cuda::forbid_tf32();
-  return cuda::cudnn_api(cuda::find_cudnn(base::process_environment()));
+  return cuda::cudnn_api(cuda::find_cudnn(base::process_environment(), 0));
 }
 
-Gpu::Gpu() : api_(open_module()) {
-  cuda::check_device(api_, 0, base::process_environment());
+Gpu::Gpu() : api_(open_module()), capability_(cuda::check_device(api_, 0, base::process_environment())) {
   check(api_.cudaSetDevice(0), "cudaSetDevice");
   check(api_.cudaStreamCreateWithPriority(&stream_, cuda::kCudaStreamNonBlocking, 0),
         "cudaStreamCreateWithPriority");
@@ -52,6 +51,10 @@ Gpu::~Gpu() {
 void Gpu::check(cuda::CudaStatus status, const char* call) const {
   if (status != cuda::kCudaSuccess)
     base::fail(base::ErrorKind::device, "{}", cuda::describe_cuda_error(api_, status, call, "on GPU 0"));
+}
+
+engine::Precision Gpu::precision() const {
+  return cuda::has_bf16_units(capability_) ? engine::Precision::bf16 : engine::Precision::f32;
 }
 
 std::string Gpu::name() const {

@@ -28,6 +28,8 @@ class Gpu {
 
   [[nodiscard]] const cuda::CudaApi& api() const { return api_; }
   [[nodiscard]] std::string name() const;
+  /// bf16 where the GPU has units for it.
+  [[nodiscard]] engine::Precision precision() const;
   /// Of the GPU's engines (engine/cuda/runtime/runtime.h).
   [[nodiscard]] std::size_t workspace_limit() const;
   [[nodiscard]] cuda::CudaStreamHandle stream() const { return stream_; }
@@ -49,6 +51,7 @@ class Gpu {
 
  private:
   const cuda::CudaApi& api_;
+  const int capability_;
   cuda::CudaStreamHandle stream_ = nullptr;
   cuda::CudaEventHandle begin_ = nullptr, end_ = nullptr;
   std::vector<void*> memory_, pinned_;

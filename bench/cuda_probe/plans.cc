@@ -47,7 +47,7 @@ Json compared(const std::vector<cudnn::EngineFacts>& real, const std::vector<cud
 }  // namespace
 
 void find_libraries(Findings& findings) {
-  const base::SharedLibrary library = cuda::find_cudnn(base::process_environment());
+  const base::SharedLibrary library = cuda::find_cudnn(base::process_environment(), 0);
   const cuda::CudnnApi api = cuda::cudnn_api(library);
   findings.json["cudnn"] = {{"version", cuda::cudnn_version(api)}, {"file", library.path}};
   findings.save();
@@ -71,6 +71,7 @@ void describe_device(Findings& findings) {
   std::size_t free = 0, total = 0;
   gpu.check(gpu.api().cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   findings.json["name"] = gpu.name();
+  findings.json["precision"] = gpu.precision() == engine::Precision::bf16 ? "bf16" : "fp32";
   findings.json["visible_gpus"] = cuda::visible_devices(gpu.api(), base::process_environment());
   findings.json["cuda_of_driver"] = cuda::cuda_version(driver);
   findings.json["cuda_of_module"] = cuda::cuda_version(gpu.api().built_with);
@@ -101,7 +102,7 @@ void compare_plans(Findings& findings) {
   const auto fixture = cudnn::TargetDevice::described(api, cudnn::test::json_of(cudnn::test::kH100));
   int problems = 0, same_first_own = 0, same_first_fixture = 0;
   for (const int batch : {128, 512})
-    for (const cuda::ConvProblem& problem : resnet_problems(batch, engine::Precision::bf16)) {
+    for (const cuda::ConvProblem& problem : resnet_problems(batch, gpu.precision())) {
       if (!findings.has_time_for(describe(problem))) return;
       findings.attempt(describe(problem), [&] {
         Json one;

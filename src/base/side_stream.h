@@ -22,6 +22,8 @@ class SideStream {
 
   /// Identifies the device among all of this host: "0000:3B:00.0".
   [[nodiscard]] virtual std::string device() const = 0;
+  /// Identifies the device among those of all hosts. Empty: unknown.
+  [[nodiscard]] virtual std::string uuid() const { return {}; }
   /// The stream's handle in the device's libraries: a cudaStream_t.
   [[nodiscard]] virtual void* native() const = 0;
   /// Makes the device the current one of the calling thread, for libraries that use the current device.

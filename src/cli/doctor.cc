@@ -8,10 +8,12 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
 #include <ostream>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "base/buffer.h"
@@ -93,6 +95,10 @@ void show_machine(const measure::Environment& environment, const base::Topology&
   doctor_row(out, "memory", "{:.1f} GB, {:.1f} GB available{}", base::gigabytes(environment.memory_bytes),
              base::gigabytes(measure::available_memory_bytes()),
              cgroup.memory_bytes ? " (limited by the cgroup)" : "");
+  std::error_code absent;
+  const auto shared = std::filesystem::space("/dev/shm", absent);
+  doctor_row(out, "shared memory", "{}",
+             absent ? "there is no /dev/shm" : text_about_shared_memory(shared.capacity, shared.available));
   constexpr double kLook_s = 1;
   doctor_row(out, "load", "{:.2f} (1 minute); {}", environment.load_before,
              text_about_timings(measure::load_now(kLook_s), environment.cores));
@@ -280,6 +286,16 @@ void show_kernels(const DoctorOptions& options, const graph::Graph& graph, int c
 }
 
 }  // namespace
+
+std::string text_about_shared_memory(std::uintmax_t bytes, std::uintmax_t available) {
+  constexpr std::uintmax_t kEnough =
+      1'000'000'000;  // NVIDIA's advice; a container has 64 MB unless asked for more
+  return fmt::format(
+      "{:.2f} GB in /dev/shm, {:.2f} GB available{}", base::gigabytes(bytes), base::gigabytes(available),
+      bytes >= kEnough ? ""
+                       : "; NCCL may fail between processes of this host (ncclSystemError): start "
+                         "containers with --shm-size=1g");
+}
 
 void doctor(const DoctorOptions& options, const cluster::Session* session,
             const std::vector<cluster::RankOnGpu>& ranks_on_gpus, std::ostream& out) {

@@ -27,6 +27,9 @@ struct DoctorOptions {
   bool measure = true;  ///< bandwidth of memory and all-reduce: about two seconds, 200 MB; kernels: longer
 };
 
+/// The row about the memory that processes of a host share. `bytes`: the size of /dev/shm.
+[[nodiscard]] std::string text_about_shared_memory(std::uintmax_t bytes, std::uintmax_t available);
+
 /// Writes the findings as text. Where the system refuses something (pinning, a measurement), the text says
 /// so.
 ///

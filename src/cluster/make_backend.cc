@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <system_error>
 #include <utility>
@@ -66,25 +67,51 @@ std::vector<OtherKernels> find_other_kernels(Session& session, const engine::Pre
   return others;
 }
 
+/// What any process has passed over, the same list on each. Collective.
+std::vector<engine::PassedOver> all_passed_over(comm::InterProcessComm& processes,
+                                                const std::vector<engine::PassedOver>& mine) {
+  std::vector<engine::PassedOver> all;
+  for (const auto& of_process : comm::gather_values(processes, processes.processes(), mine))
+    for (const auto& one : of_process)
+      if (std::ranges::find(all, one) == all.end()) all.push_back(one);
+  return all;
+}
+
 }  // namespace
+
+engine::PreparedKernels prepare_alike(
+    comm::InterProcessComm& processes, const engine::KernelRequest& asked,
+    const std::function<engine::PreparedKernels(const engine::KernelRequest&)>& prepare) {
+  engine::KernelRequest request = asked;
+  request.given = comm::value_of_first(processes, asked.given);
+  const bool is_first = processes.process() == 0;
+  bool is_first_asked = request.is_measured && request.given.empty();
+  while (true) {
+    engine::PreparedKernels prepared;
+    if (is_first || !is_first_asked) prepared = prepare(request);
+    if (is_first_asked) {
+      engine::KernelRequest like_first = request;
+      like_first.given = comm::value_of_first(processes, algorithms_of(prepared));
+      like_first.is_measured = false;
+      if (!is_first) prepared = prepare(like_first);
+    }
+    auto all = all_passed_over(processes, prepared.passed_over);
+    if (all.size() == request.passed_over.size()) return prepared;
+    request.passed_over = std::move(all);
+    is_first_asked = true;
+  }
+}
 
 engine::PreparedKernels prepare_together(const std::string& device, Session& session,
                                          const graph::Graph& graph, const engine::CompileOptions& how,
                                          const engine::KernelRequest& asked) {
   auto& processes = session.processes();
   processes.at(0, "the measuring of kernels");
-  engine::KernelRequest request = asked;
-  request.given = comm::value_of_first(processes, asked.given);
   const bool is_gpu = device == "cuda" || device.starts_with("cuda:");
   const LongerDeadline longer(processes, is_gpu ? kForPlans : std::chrono::minutes(0));
-  engine::PreparedKernels prepared;
-  const bool is_measured = request.is_measured && request.given.empty();
-  if (is_measured) {
-    if (session.is_first()) prepared = engine::prepare(device, graph, how, request);
-    request.given = comm::value_of_first(processes, algorithms_of(prepared));
-    request.is_measured = false;
-  }
-  if (!is_measured || !session.is_first()) prepared = engine::prepare(device, graph, how, request);
+  auto prepared = prepare_alike(processes, asked, [&](const engine::KernelRequest& request) {
+    return engine::prepare(device, graph, how, request);
+  });
   const auto others = find_other_kernels(session, prepared);
   if (const auto note = note_of_other_kernels(others, algorithms_of(prepared).size()); !note.empty())
     prepared.note += (prepared.note.empty() ? "kernels: " : "; ") + note;

@@ -4,6 +4,7 @@
 /// communicators join all of its processes.
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "cluster/session.h"
 #include "comm/communicator.h"
 #include "comm/emulate.h"
+#include "comm/wire.h"
 #include "engine/engine.h"
 #include "graph/graph.h"
 #include "train/given/backend.h"
@@ -29,6 +31,12 @@ namespace paceline::cluster {
                                                        const graph::Graph& graph,
                                                        const engine::CompileOptions& how,
                                                        const engine::KernelRequest& asked);
+
+/// The same with `prepare` for engine::prepare(), by all of `processes`. What one of them cannot compile or
+/// start, none of them uses: then the first process chooses again without it, and the others follow it.
+[[nodiscard]] engine::PreparedKernels prepare_alike(
+    comm::InterProcessComm& processes, const engine::KernelRequest& asked,
+    const std::function<engine::PreparedKernels(const engine::KernelRequest&)>& prepare);
 
 /// A process that computes some problems by other algorithms than the first process.
 struct OtherKernels {

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/archive.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/sample_draw.h"
@@ -93,6 +94,22 @@ struct CompileOptions {
   std::string emulated_compute = {};
 };
 
+/// An algorithm that a run does without, because a device of it cannot compile or start it.
+struct PassedOver {
+  std::string problem, algorithm;
+  std::string why;  ///< the end of a sentence that begins with the algorithm's name
+  /// Of the algorithm: two devices may give different reasons.
+  bool operator==(const PassedOver& other) const {
+    return problem == other.problem && algorithm == other.algorithm;
+  }
+};
+template <typename A>
+void fields(A& archive, base::In<A, PassedOver>& value) {
+  archive("problem", value.problem);
+  archive("algorithm", value.algorithm);
+  archive("why", value.why);
+}
+
 /// How prepare() (make.h) shall choose the algorithms of a run.
 struct KernelRequest {
   /// Choose the fastest on this machine, by measuring; otherwise choose by shape and kind of processor.
@@ -102,6 +119,8 @@ struct KernelRequest {
   /// Whether the run ends if an algorithm of `given` is not available. If not, the default replaces it and
   /// the note says so.
   bool insists = false;
+  /// What other processes of the run have passed over: not to be chosen here either.
+  std::vector<PassedOver> passed_over = {};
 };
 
 /// The result of prepare().
@@ -112,6 +131,8 @@ struct PreparedKernels {
   /// `algorithms` is null.
   std::string chosen_by = {};
   std::string note = {};  ///< a sentence for the user, or empty
+  /// KernelRequest::passed_over, then what the device here cannot compile or start.
+  std::vector<PassedOver> passed_over = {};
 };
 
 /// Checks the options that concern every engine. `engine`: its name, for messages.

@@ -26,7 +26,7 @@ PreparedKernels nothing_to_prepare(const graph::Graph&, const CompileOptions&, c
   return {};
 }
 
-AutoPrecision fp32_alone() { return {Precision::f32, "this engine computes in no other"}; }
+AutoPrecision fp32_alone(std::optional<int>) { return {Precision::f32, "this engine computes in no other"}; }
 
 namespace gpu {
 
@@ -54,10 +54,8 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
   return cuda::prepare(graph, options, request, *runtime);
 }
 
-/// bf16 on every GPU that devices.h opens, since it refuses GPUs below compute capability 8.0.
-AutoPrecision auto_precision() {
-  if (cuda::visible_device_count() == 0) return {Precision::f32, "no GPU is visible"};
-  return {Precision::bf16, "GPUs from compute capability 8.0 on have units for it"};
+AutoPrecision auto_precision(std::optional<int> device) {
+  return cuda::auto_precision(cuda::least_capability(device));
 }
 
 std::optional<DeviceInfo> info(std::optional<int> device, std::span<const int> workers) {
@@ -111,7 +109,7 @@ struct DeviceRow {
   std::unique_ptr<Engine> (*compile)(const graph::Graph&, const CompileOptions&);
   graph::MemoryPlan (*plan)(const graph::Graph&, const CompileOptions&);
   PreparedKernels (*prepare)(const graph::Graph&, const CompileOptions&, const KernelRequest&);
-  AutoPrecision (*auto_precision)();
+  AutoPrecision (*auto_precision)(std::optional<int> device);
   /// Null for engines with arrays in the host's memory.
   std::optional<DeviceInfo> (*info)(std::optional<int> device, std::span<const int> workers);
   std::shared_ptr<const base::Memory> (*open_memory)(std::optional<int> device, int worker) = nullptr;
@@ -126,12 +124,14 @@ constexpr DeviceRow kGhost{"ghost",    false,  false, ghost::compile, ghost::pla
 
 /// All engines. A new one is a row here and a folder beside reference/.
 constexpr DeviceRow kEngines[] = {
-    {"cpu", false, false, cpu::compile, cpu::plan, cpu::prepare, cpu::auto_precision, nullptr},
+    {"cpu", false, false, cpu::compile, cpu::plan, cpu::prepare,
+     [](std::optional<int>) { return cpu::auto_precision(); }, nullptr},
     {"reference", false, false, reference::compile, reference::plan, nothing_to_prepare, fp32_alone, nullptr},
     {"cuda", true, true, gpu::compile, gpu::plan, gpu::prepare, gpu::auto_precision, gpu::info,
      open_gpu_memory, gpu::open_source},
     {"cuda-on-host", false, true, cuda_on_host::compile, cuda_on_host::plan, cuda_on_host::prepare,
-     cuda_on_host::auto_precision, processor_as_device, open_memory_of_host_runtime},
+     [](std::optional<int>) { return cuda_on_host::auto_precision(); }, processor_as_device,
+     open_memory_of_host_runtime},
 };
 
 struct Chosen {
@@ -224,6 +224,9 @@ std::vector<std::string> gpu_bus_ids(const std::string& device, int workers) {
   }
 }
 
-AutoPrecision auto_precision(const std::string& device) { return chosen(device).row.auto_precision(); }
+AutoPrecision auto_precision(const std::string& device) {
+  const Chosen engine = chosen(device);
+  return engine.row.auto_precision(engine.index);
+}
 
 }  // namespace paceline::engine

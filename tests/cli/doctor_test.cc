@@ -1,5 +1,5 @@
-// What `doctor` says of the precision, and that everything else that speaks of --precision auto says the
-// same.
+// What `doctor` says of shared memory and of the precision, and that everything else that speaks of
+// --precision auto says the same.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/doctor.h"
 #include "cli/program.h"
 #include "engine/make.h"
 #include "measure/record.h"
@@ -53,6 +54,13 @@ TEST(Doctor, SaysWhatAutoTakesAndWhy) {
   }
   EXPECT_THAT(line_of_doctor({}, held_to("avx2", "AVX2")),
               HasSubstr("auto takes fp32: this processor has no units"));
+}
+
+TEST(Doctor, SaysWhereContainersShareTooLittleMemory) {
+  EXPECT_EQ(text_about_shared_memory(8'200'000'000, 8'000'000'000), "8.20 GB in /dev/shm, 8.00 GB available");
+  EXPECT_EQ(text_about_shared_memory(67'108'864, 60'000'000),
+            "0.07 GB in /dev/shm, 0.06 GB available; NCCL may fail between processes of this host "
+            "(ncclSystemError): start containers with --shm-size=1g");
 }
 
 TEST(Doctor, TakesTheImageAsGiven) {

@@ -182,6 +182,13 @@ class GpuFirst(unittest.TestCase):
         self.assertEqual(by_name["kernels"]["figures"]["tests"], 4)
         self.assertEqual(json.loads((self.machine.folder / "out/gpu-first.json").read_text())["steps"], record["steps"])
 
+    def test_without_units_for_bf16_the_speed_is_that_of_fp32(self):
+        (self.machine.folder / "device.json").write_text(json.dumps({**PROBE["device"], "precision": "fp32"}))
+        record = self.machine.run()
+        self.assertEqual(self.outcomes(record), {step.name: "skipped" if step.name == "large" else "passed" for step in STEPS})
+        self.assertEqual(record["speed"], "fp32, batch 512: 2,000 images/s")
+        self.assertNotIn("bf16", " ".join(row["said"] for row in record["steps"] if row["name"] in ("training", "speed", "peer", "fp32")))
+
     def check_faults(self, kind, says):
         """A fault in every second step, then in the others: each is reported, as `says` of its name, and the healthy ones pass."""
         names = [step.name for step in STEPS]

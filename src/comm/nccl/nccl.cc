@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <string_view>
 #include <utility>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "comm/nccl/connection.h"
 
@@ -13,27 +15,27 @@ namespace {
 
 using base::Array;
 
-/// The data of a rank for the decision; texts end with 0.
-struct Offer {
-  std::array<char, 128> device{};   ///< device and host
-  std::array<char, 384> problem{};  ///< why this rank cannot; empty: it can
-};
-
 template <std::size_t size>
 void put(std::array<char, size>& text, const std::string& value) {
   std::copy_n(value.begin(), std::min(value.size(), size - 1), text.begin());
 }
 
-/// Why NCCL cannot join these ranks; empty if it can.
-std::string problem_of(std::span<const Offer> offers) {
-  for (std::size_t rank = 0; rank < offers.size(); ++rank)
-    if (offers[rank].problem[0] != '\0') return fmt::format("rank {}: {}", rank, offers[rank].problem.data());
-  for (std::size_t rank = 0; rank < offers.size(); ++rank)
-    for (std::size_t other = rank + 1; other < offers.size(); ++other)
-      if (offers[rank].device == offers[other].device)
-        return fmt::format("ranks {} and {} share device {}, which NCCL refuses", rank, other,
-                           offers[rank].device.data());
-  return "";
+/// The kernel's name for this start of the machine; empty where it gives none.
+std::string boot_id() {
+  try {
+    return base::read_file("/proc/sys/kernel/random/boot_id");
+  } catch (const base::Error&) {
+    return "";
+  }
+}
+
+/// What the devices of two ranks have in common so that NCCL refuses them: "share" one; empty: nothing.
+std::string_view in_common(const Offer& one, const Offer& other) {
+  const bool known = one.uuid[0] != '\0' && other.uuid[0] != '\0';
+  if (known && one.uuid == other.uuid) return "share";
+  // Bus ids are those of one machine; virtual machines of one name may have the same ones.
+  if (one.device != other.device || one.machine != other.machine) return "";
+  return known ? "have parts (MIG) of" : "share";
 }
 
 class Posted final : public Pending {
@@ -141,6 +143,8 @@ class Nccl final : public Forwarding {
       put(mine.problem, fmt::format("{} is not a GPU", memory.name()));
     else
       put(mine.device, fmt::format("{} of {}", stream->device(), base::host_name()));
+    if (stream != nullptr) put(mine.uuid, stream->uuid());
+    put(mine.machine, boot_id());
     try {
       if (stream != nullptr) api_ = &options_.open();
     } catch (const base::Error& error) {
@@ -148,7 +152,7 @@ class Nccl final : public Forwarding {
     }
     std::vector<Offer> offers(ranks());
     inner().all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(offers)));
-    if (const auto problem = problem_of(offers); !problem.empty()) {
+    if (const auto problem = why_not_joined(offers); !problem.empty()) {
       if (rank() == 0 && options_.say)
         options_.say("gradients go through the memory of the host, not through NCCL: " + problem);
       return;
@@ -209,6 +213,17 @@ class Nccl final : public Forwarding {
 };
 
 }  // namespace
+
+std::string why_not_joined(std::span<const Offer> offers) {
+  for (std::size_t rank = 0; rank < offers.size(); ++rank)
+    if (offers[rank].problem[0] != '\0') return fmt::format("rank {}: {}", rank, offers[rank].problem.data());
+  for (std::size_t rank = 0; rank < offers.size(); ++rank)
+    for (std::size_t other = rank + 1; other < offers.size(); ++other)
+      if (const auto what = in_common(offers[rank], offers[other]); !what.empty())
+        return fmt::format("ranks {} and {} {} device {}, which NCCL refuses", rank, other, what,
+                           offers[rank].device.data());
+  return "";
+}
 
 std::vector<std::unique_ptr<Communicator>> around(std::vector<std::unique_ptr<Communicator>> inner,
                                                   const Options& options) {

@@ -5,10 +5,12 @@
 /// For GPUs of one process (a thread each) or of many. The host's communicator keeps votes, counts, barriers,
 /// deadlines and the naming of lost ranks, and distributes NCCL's id, so launchers work as without NCCL.
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,16 @@ struct Options {
   /// either: the process has to be ended. Must be quick; called from a thread of the rank.
   std::function<void(const std::string&)> hangs = {};
 };
+
+/// What a rank says of itself before the ranks decide whether NCCL joins them; texts end with 0.
+struct Offer {
+  std::array<char, 128> device{};   ///< bus id and host
+  std::array<char, 64> uuid{};      ///< of the device; empty: unknown
+  std::array<char, 64> machine{};   ///< the kernel's boot id: two machines may have one name
+  std::array<char, 384> problem{};  ///< why this rank cannot; empty: it can
+};
+/// Why NCCL cannot join these ranks; empty if it can.
+[[nodiscard]] std::string why_not_joined(std::span<const Offer> offers);
 
 /// Wraps each of `inner` so that it accepts devices' arrays too (host_staging.h).
 ///

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -64,9 +65,14 @@ class Convolution {
   /// The algorithm's name, without spaces: "cudnn-9.19.0-engine-47(2=5,14=1)", "host-loops". Records and
   /// checkpoints hold it; Runtime::make_convolution() makes the same convolution from it.
   [[nodiscard]] virtual std::string algorithm() const = 0;
+  /// What was passed over before this algorithm was chosen, because it cannot be compiled.
+  [[nodiscard]] virtual std::span<const PassedOver> passed_over() const { return {}; }
+  /// Whether only its first run will tell if the device can start it.
+  [[nodiscard]] virtual bool is_untried() const { return false; }
   /// Enqueues the work on `stream` and returns before it is done. Deterministic: same operands, same bits.
   ///
-  /// Errors   Error(device) naming the call and the layer
+  /// Errors   Error(device) naming the call and the layer; AlgorithmRefused if it is untried, cannot be
+  ///          started, and the device goes on working
   virtual void run(Stream stream, const ConvOperands& operands) = 0;
 };
 
@@ -82,6 +88,8 @@ class AlgorithmRefused : public base::Error {
  public:
   /// `why`: the end of a sentence that begins with the algorithm's name: "is no algorithm of this version".
   AlgorithmRefused(const ConvProblem& problem, const std::string& algorithm, const std::string& why);
+  AlgorithmRefused(const std::string& text, const std::string& why)
+      : Error(base::ErrorKind::device, text), why_(why) {}
   [[nodiscard]] const std::string& why() const { return why_; }
 
  private:

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <tuple>
 
 #include "engine/cuda/api/cuda.h"
@@ -23,7 +24,6 @@ namespace {
 static_assert(kCudaSuccess == cudaSuccess);
 static_assert(kCudaErrorInvalidValue == cudaErrorInvalidValue);
 static_assert(kCudaErrorMemoryAllocation == cudaErrorMemoryAllocation);
-static_assert(kCudaErrorStubLibrary == cudaErrorStubLibrary);
 static_assert(kCudaErrorInsufficientDriver == cudaErrorInsufficientDriver);
 static_assert(kCudaErrorNoDevice == cudaErrorNoDevice);
 static_assert(kCudaErrorInvalidDevice == cudaErrorInvalidDevice);
@@ -33,8 +33,6 @@ static_assert(kCudaErrorLaunchFailure == cudaErrorLaunchFailure);
 static_assert(kCudaErrorStreamCaptureUnsupported == cudaErrorStreamCaptureUnsupported);
 static_assert(kCudaErrorStreamCaptureInvalidated == cudaErrorStreamCaptureInvalidated);
 static_assert(kCudaErrorStreamCaptureWrongThread == cudaErrorStreamCaptureWrongThread);
-static_assert(kCudaErrorSystemNotReady == cudaErrorSystemNotReady);
-static_assert(kCudaErrorSystemDriverMismatch == cudaErrorSystemDriverMismatch);
 static_assert(kCudaDevAttrMultiProcessorCount == cudaDevAttrMultiProcessorCount);
 static_assert(kCudaDevAttrComputeCapabilityMajor == cudaDevAttrComputeCapabilityMajor);
 static_assert(kCudaDevAttrComputeCapabilityMinor == cudaDevAttrComputeCapabilityMinor);
@@ -46,6 +44,12 @@ static_assert(kCudaEventDefault == cudaEventDefault);
 static_assert(kCudaEventDisableTiming == cudaEventDisableTiming);
 static_assert(kCudaHostAllocDefault == cudaHostAllocDefault);
 static_assert(kCudaStreamCaptureModeThreadLocal == cudaStreamCaptureModeThreadLocal);
+// The errors for which api/cuda.cc has a next step.
+static_assert(cudaErrorInitializationError == 3 && cudaErrorStubLibrary == 34);
+static_assert(cudaErrorDevicesUnavailable == 46 && cudaErrorNoKernelImageForDevice == 209);
+static_assert(cudaErrorUnsupportedPtxVersion == 222 && cudaErrorSystemNotReady == 802);
+static_assert(cudaErrorSystemDriverMismatch == 803 && cudaErrorCompatNotSupportedOnDevice == 804);
+static_assert(cudaErrorUnknown == 999);
 // The sticky errors of api/cuda.cc.
 static_assert(cudaErrorECCUncorrectable == 214 && cudaErrorNvlinkUncorrectable == 220);
 static_assert(cudaErrorLaunchTimeout == 702 && cudaErrorContextIsDestroyed == 709);
@@ -71,6 +75,14 @@ CudaStatus device_name(char* name, int bytes, int device) {
   return status;
 }
 
+CudaStatus device_uuid(unsigned char uuid[16], int device) {
+  cudaDeviceProp properties{};
+  const cudaError_t status = ::cudaGetDeviceProperties(&properties, device);
+  static_assert(sizeof properties.uuid == 16);
+  if (status == cudaSuccess) std::memcpy(uuid, &properties.uuid, sizeof properties.uuid);
+  return status;
+}
+
 // Each entry is a function with plain types that calls CUDA's function.
 const CudaApi kApi{
     .table_bytes = sizeof(CudaApi),
@@ -91,6 +103,7 @@ const CudaApi kApi{
       return ::cudaDeviceGetPCIBusId(id, bytes, device);
     },
     .device_name = device_name,
+    .device_uuid = device_uuid,
     .cudaMemGetInfo = [](std::size_t* free, std::size_t* total) -> CudaStatus {
       return ::cudaMemGetInfo(free, total);
     },

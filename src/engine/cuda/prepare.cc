@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/shared_library.h"
+#include "base/text.h"
 #include "engine/cuda/conv_problem.h"
 #include "engine/cuda/engine.h"
 #include "engine/cuda/program.h"
@@ -37,8 +38,6 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-using ProblemByKey = std::map<std::string, ConvProblem>;
-
 /// Problems that are measured between two writes of the cache; this takes up to a second.
 constexpr std::size_t kPortion = 4;
 
@@ -61,6 +60,28 @@ std::string sentence_of(const std::vector<std::string>& left_out, std::size_t li
     text += fmt::format("{} {}", i == 0 ? "" : ",", left_out[i]);
   if (left_out.size() > kNamed) text += fmt::format(" and {} more", left_out.size() - kNamed);
   return text;
+}
+
+/// The end of a note about algorithms that are passed over.
+std::string sentence_of(const std::vector<PassedOver>& passed_over) {
+  if (passed_over.empty()) return "";
+  const PassedOver& first = passed_over.front();
+  return fmt::format(
+      "{} passed over, since a GPU of this run cannot compile or start {}: {} {} ({}){}",
+      passed_over.size() == 1 ? "one algorithm was" : fmt::format("{} algorithms were", passed_over.size()),
+      passed_over.size() == 1 ? "it" : "them", first.algorithm, first.why, first.problem,
+      passed_over.size() == 1 ? "" : fmt::format(" and {} more", passed_over.size() - 1));
+}
+
+[[noreturn]] void fail_without_algorithm(const std::string& problem,
+                                         const std::vector<PassedOver>& passed_over) {
+  const auto last =
+      std::ranges::find(passed_over.rbegin(), passed_over.rend(), problem, &PassedOver::problem);
+  base::fail(
+      base::ErrorKind::device,
+      "--device cuda: no algorithm of cuDNN for {} can be started on this GPU{}; install a newer driver, or give "
+      "this process a larger part of the GPU (MIG, MPS)",
+      problem, last == passed_over.rend() ? "" : fmt::format(": {} {}", last->algorithm, last->why));
 }
 
 }  // namespace
@@ -121,23 +142,50 @@ double ConvolutionTimer::seconds_of(Convolution& convolution, const ConvOperands
   return runtime_.seconds_between(begin_, end_) / kRunsOfRound;
 }
 
+ConvOperands ConvolutionTimer::operands_of(const ConvProblem& problem, std::size_t workspace_bytes) {
+  const Sizes sizes = Sizes::of(problem);
+  return {.src = at_least(src_, sizes.src),
+          .dst = at_least(dst_, sizes.dst),
+          .weight = at_least(weight_, sizes.weight),
+          .workspace = workspace_bytes > 0
+                           ? at_least(workspace_, std::bit_ceil(allocated_bytes(workspace_bytes)))
+                           : nullptr};
+}
+
+std::optional<std::string> ConvolutionTimer::why_not_started(const ConvProblem& problem,
+                                                             const std::string& algorithm) {
+  const auto convolution = runtime_.make_convolution(problem, algorithm);
+  if (!convolution->is_untried()) return std::nullopt;
+  try {
+    convolution->run(stream_, operands_of(problem, convolution->workspace_bytes()));
+  } catch (const AlgorithmRefused& refused) {
+    return refused.why();
+  }
+  runtime_.synchronize(stream_);
+  return std::nullopt;
+}
+
 MeasuredConvolution ConvolutionTimer::measure(const ConvProblem& problem) {
   const ConvCandidates candidates = runtime_.convolution_candidates(problem);
   MeasuredConvolution measured{
-      .algorithm = candidates.algorithms.front(), .times = {}, .left_out = candidates.left_out};
-  const Sizes sizes = Sizes::of(problem);
+      .algorithm = {}, .times = {}, .left_out = candidates.left_out, .passed_over = {}};
   std::vector<std::unique_ptr<Convolution>> convolutions;
   std::size_t workspace = 0;
   for (const std::string& algorithm : candidates.algorithms) {
     convolutions.push_back(runtime_.make_convolution(problem, algorithm));
     workspace = std::max(workspace, convolutions.back()->workspace_bytes());
   }
-  const ConvOperands operands{
-      .src = at_least(src_, sizes.src),
-      .dst = at_least(dst_, sizes.dst),
-      .weight = at_least(weight_, sizes.weight),
-      .workspace = workspace > 0 ? at_least(workspace_, std::bit_ceil(allocated_bytes(workspace))) : nullptr};
-  for (const auto& convolution : convolutions) convolution->run(stream_, operands);  // loads the kernels
+  const ConvOperands operands = operands_of(problem, workspace);
+  std::erase_if(convolutions, [&](const auto& convolution) {
+    try {
+      convolution->run(stream_, operands);  // loads the kernels
+      return false;
+    } catch (const AlgorithmRefused& refused) {
+      measured.passed_over.push_back({describe(problem), convolution->algorithm(), refused.why()});
+      return true;
+    }
+  });
+  if (convolutions.empty()) fail_without_algorithm(describe(problem), measured.passed_over);
   std::vector<std::vector<double>> seconds(convolutions.size());
   const auto begin = base::Clock::now();
   for (int round = 0; round < kRounds; ++round) {
@@ -146,12 +194,107 @@ MeasuredConvolution ConvolutionTimer::measure(const ConvProblem& problem) {
       seconds[i].push_back(seconds_of(*convolutions[i], operands));
   }
   for (std::size_t i = 0; i < convolutions.size(); ++i)
-    measured.times.push_back({.algorithm = candidates.algorithms[i], .seconds = median(seconds[i])});
+    measured.times.push_back({.algorithm = convolutions[i]->algorithm(), .seconds = median(seconds[i])});
+  const auto& usual = measured.times.front();
   const auto& fastest = *std::ranges::min_element(measured.times, {}, &MeasuredConvolution::Time::seconds);
-  if (fastest.seconds < kClearlyFaster * measured.times.front().seconds)
-    measured.algorithm = fastest.algorithm;
+  measured.algorithm = fastest.seconds < kClearlyFaster * usual.seconds ? fastest.algorithm : usual.algorithm;
   return measured;
 }
+
+namespace {
+
+/// Chooses among the algorithms of each problem of a graph, on one device.
+class Chooser {
+ public:
+  Chooser(const std::vector<ConvChoice>& choices, std::vector<PassedOver> passed_over, Runtime& runtime)
+      : runtime_(runtime), facts_(runtime.facts()), passed_over_(std::move(passed_over)) {
+    for (const ConvChoice& choice : choices) {
+      if (problems_.emplace(describe(choice.problem), choice.problem).second) all_.push_back(choice.problem);
+      for (const PassedOver& one : choice.passed_over) pass_over(one);
+    }
+  }
+
+  /// `algorithm`, or the next candidate if the device cannot start it.
+  [[nodiscard]] std::string started(const std::string& problem, const std::string& algorithm) {
+    if (!why_not(problem, algorithm)) return algorithm;
+    for (const std::string& next : runtime_.convolution_candidates(problems_.at(problem)).algorithms)
+      if (!why_not(problem, next)) return next;
+    fail_without_algorithm(problem, passed_over_);
+  }
+
+  /// Why `algorithm` cannot compute `problem` here; nothing if it can.
+  [[nodiscard]] std::optional<std::string> why_not(const std::string& problem, const std::string& algorithm) {
+    const auto known = std::ranges::find(passed_over_, PassedOver{problem, algorithm, {}});
+    if (known != passed_over_.end()) return known->why;
+    try {
+      const auto convolution = runtime_.make_convolution(problems_.at(problem), algorithm);
+      if (!convolution->is_untried() || !has_room(convolution->workspace_bytes())) return std::nullopt;
+      auto why = timer().why_not_started(problems_.at(problem), algorithm);
+      if (why) pass_over({problem, algorithm, *why});
+      return why;
+    } catch (const AlgorithmRefused& refused) {
+      return refused.why();
+    }
+  }
+
+  /// The fastest algorithm of each of `problems`; none of them if the device has too little memory.
+  [[nodiscard]] KernelAlgorithms measure(const std::vector<std::string>& problems) {
+    KernelAlgorithms found;
+    if (!has_room(limit())) {
+      no_room_ = fmt::format(
+          "problems that were not measured before are computed by the usual kernels for their shape: measuring takes "
+          "up to {:.2f} GB of the device's memory, and {:.2f} GB are free",
+          base::gigabytes(ConvolutionTimer::most_bytes(all_, limit())),
+          base::gigabytes(facts_.free_memory_bytes));
+      return found;
+    }
+    for (const std::string& problem : problems) {
+      const MeasuredConvolution measured = timer().measure(problems_.at(problem));
+      found[problem] = measured.algorithm;
+      left_out_.insert(left_out_.end(), measured.left_out.begin(), measured.left_out.end());
+      for (const PassedOver& one : measured.passed_over) pass_over(one);
+    }
+    return found;
+  }
+
+  /// What the user should know beside `note`.
+  [[nodiscard]] std::string with_notes(std::string note) const {
+    if (!note.empty()) note += sentence_of(left_out_, limit());
+    for (const std::string& more : {no_room_, sentence_of(passed_over_)})
+      if (!more.empty()) note += (note.empty() ? "kernels: " : "; ") + more;
+    return note;
+  }
+  [[nodiscard]] const DeviceFacts& facts() const { return facts_; }
+  [[nodiscard]] const std::vector<PassedOver>& passed_over() const { return passed_over_; }
+
+ private:
+  [[nodiscard]] std::size_t limit() const { return workspace_limit(facts_.memory_bytes); }
+  /// Whether the timer's operands fit beside `workspace`. This memory is freed with the runtime before the
+  /// run allocates any, so no memory plan counts it.
+  [[nodiscard]] bool has_room(std::size_t workspace) const {
+    return !facts_.is_gpu ||
+           std::cmp_less_equal(ConvolutionTimer::most_bytes(all_, workspace), facts_.free_memory_bytes);
+  }
+  /// One for all problems, since each would allocate its own memory.
+  ConvolutionTimer& timer() {
+    if (!timer_) timer_.emplace(runtime_).reserve(all_);
+    return *timer_;
+  }
+  void pass_over(const PassedOver& one) {
+    if (std::ranges::find(passed_over_, one) == passed_over_.end()) passed_over_.push_back(one);
+  }
+
+  Runtime& runtime_;
+  const DeviceFacts facts_;                      ///< before the timer allocates memory
+  std::map<std::string, ConvProblem> problems_;  ///< by their names
+  std::vector<ConvProblem> all_;
+  std::optional<ConvolutionTimer> timer_;
+  std::vector<PassedOver> passed_over_;
+  std::vector<std::string> left_out_;
+  std::string no_room_;
+};
+
+}  // namespace
 
 PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
                         const KernelRequest& request, Runtime& runtime) {
@@ -161,61 +304,37 @@ PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options
   // again.
   const Program program(graph, by_default, runtime);
   const std::vector<ConvChoice> choices = program.convolutions();
-  const DeviceFacts facts = runtime.facts();
-  KernelProblems named{.chosen_by = facts.is_gpu ? "heuristics" : "rules", .defaults = {}, .refusal = {}};
-  ProblemByKey problems;
+  Chooser chooser(choices, request.passed_over, runtime);
+  KernelProblems named{
+      .chosen_by = chooser.facts().is_gpu ? "heuristics" : "rules", .defaults = {}, .refusal = {}};
   for (const ConvChoice& choice : choices) {
-    problems.emplace(describe(choice.problem), choice.problem);
-    named.defaults[describe(choice.problem)] = choice.algorithm;
+    auto& algorithm = named.defaults[describe(choice.problem)];
+    if (algorithm.empty()) algorithm = chooser.started(describe(choice.problem), choice.algorithm);
   }
-  named.refusal = [&](const std::string& key, const std::string& name) -> std::optional<std::string> {
-    try {
-      static_cast<void>(runtime.make_convolution(problems.at(key), name));
-      return std::nullopt;
-    } catch (const AlgorithmRefused& refused) {
-      return refused.why();
-    }
-  };
-  const std::size_t limit = workspace_limit(facts.memory_bytes);
-  std::vector<ConvProblem> all;
-  for (const auto& [key, problem] : problems) all.push_back(problem);
-  std::vector<std::string> left_out;
-  std::optional<ConvolutionTimer> timer;  // one for all portions, since each would allocate its own memory
-  std::string no_room;
-  const auto measure = [&](const std::vector<std::string>& keys) {
-    KernelAlgorithms found;
-    if (!timer) {
-      // This memory is freed with the runtime before the run allocates any, so no memory plan counts it.
-      const auto needed = static_cast<std::int64_t>(ConvolutionTimer::most_bytes(all, limit));
-      const auto free = runtime.facts().free_memory_bytes;
-      if (facts.is_gpu && needed > free) {
-        no_room = fmt::format(
-            "problems that were not measured before are computed by the usual kernels for their shape: measuring takes "
-            "up to {:.2f} GB of the device's memory, and {:.2f} GB are free",
-            static_cast<double>(needed) / 1e9, static_cast<double>(free) / 1e9);
-        return found;
-      }
-      timer.emplace(runtime).reserve(all);
-    }
-    for (const std::string& key : keys) {
-      MeasuredConvolution measured = timer->measure(problems.at(key));
-      found[key] = measured.algorithm;
-      left_out.insert(left_out.end(), measured.left_out.begin(), measured.left_out.end());
-    }
-    return found;
+  named.refusal = [&](const std::string& problem, const std::string& algorithm) {
+    return chooser.why_not(problem, algorithm);
   };
   PreparedKernels prepared = choose_kernels(
       named, request,
       {.open_cache =
            [&] {
              // Only the device knows its algorithms; choose_kernels() does not take what it refuses.
-             return KernelCache(base::cache_directory(), machine_of(facts), [](const auto&) { return true; });
+             return KernelCache(base::cache_directory(), machine_of(chooser.facts()),
+                                [](const auto&) { return true; });
            },
-       .measure = measure,
+       .measure = [&](const std::vector<std::string>& problems) { return chooser.measure(problems); },
        .portion = kPortion});
-  if (!prepared.note.empty()) prepared.note += sentence_of(left_out, limit);
-  if (!no_room.empty()) prepared.note += (prepared.note.empty() ? "kernels: " : "; ") + no_room;
+  prepared.note = chooser.with_notes(std::move(prepared.note));
+  prepared.passed_over = chooser.passed_over();
   return prepared;
+}
+
+AutoPrecision auto_precision(int compute_capability) {
+  if (has_bf16_units(compute_capability))
+    return {Precision::bf16, "GPUs from compute capability 8.0 on have units for it"};
+  return {Precision::f32,
+          fmt::format("a GPU of compute capability {}.{} has no units for bf16, which begin with 8.0",
+                      compute_capability / 10, compute_capability % 10)};
 }
 
 }  // namespace paceline::engine::cuda

@@ -3,6 +3,7 @@
 /// Implements engine::prepare() (engine/make.h) for the CUDA engine: chooses cuDNN's algorithms for a run.
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,8 +23,9 @@ struct MeasuredConvolution {
     std::string algorithm;
     double seconds = 0;  ///< of one run; a median
   };
-  std::vector<Time> times;            ///< the default first
-  std::vector<std::string> left_out;  ///< ConvCandidates::left_out
+  std::vector<Time> times;              ///< the default first
+  std::vector<std::string> left_out;    ///< ConvCandidates::left_out
+  std::vector<PassedOver> passed_over;  ///< candidates that the device cannot start
 };
 
 /// Allocates its operands once and reuses them for all problems.
@@ -39,11 +41,18 @@ class ConvolutionTimer {
   /// takes at most `workspace` beside its operands.
   [[nodiscard]] static std::size_t most_bytes(std::span<const ConvProblem> problems, std::size_t workspace);
 
+  /// Runs `algorithm` once, unless it has run before, to see whether the device can start it. Returns why
+  /// not; nothing if it can.
+  ///
+  /// Errors   like Runtime::make_convolution(); Error(device)
+  [[nodiscard]] std::optional<std::string> why_not_started(const ConvProblem& problem,
+                                                           const std::string& algorithm);
+
   /// Measures all candidates of `problem`.
   ///
   /// Cost     on a GPU about 50 ms; keeps memory for the largest operands and workspace so far, until the
   ///          runtime ends
-  /// Errors   like Runtime::convolution_candidates(); Error(device)
+  /// Errors   like Runtime::convolution_candidates(); Error(device), also if no candidate can be started
   [[nodiscard]] MeasuredConvolution measure(const ConvProblem& problem);
 
  private:
@@ -59,6 +68,7 @@ class ConvolutionTimer {
     std::size_t bytes = 0;
   };
   std::byte* at_least(Block& block, std::size_t bytes);
+  [[nodiscard]] ConvOperands operands_of(const ConvProblem& problem, std::size_t workspace_bytes);
   [[nodiscard]] double seconds_of(Convolution& convolution, const ConvOperands& operands);
 
   Runtime& runtime_;
@@ -68,7 +78,8 @@ class ConvolutionTimer {
 };
 
 /// Chooses the algorithms of the convolutions and dense layers of `graph`, by measuring on `runtime` if
-/// `request` says so.
+/// `request` says so. Runs each once where only that tells whether the device can start it, and passes over
+/// those that it cannot.
 ///
 /// Requires  nothing else uses `runtime` meanwhile
 /// Cost      makes a plan for each problem (a layer in one direction); measuring takes about 50 ms for each
@@ -76,5 +87,8 @@ class ConvolutionTimer {
 /// Errors    those of engine::prepare(); Error(device)
 [[nodiscard]] PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
                                       const KernelRequest& request, Runtime& runtime);
+
+/// engine::auto_precision() (engine/make.h) for GPUs of which the oldest has this compute capability.
+[[nodiscard]] AutoPrecision auto_precision(int compute_capability);
 
 }  // namespace paceline::engine::cuda

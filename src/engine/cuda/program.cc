@@ -3,11 +3,18 @@
 #include <utility>
 #include <variant>
 
+#include "base/error.h"
+
 namespace paceline::engine::cuda {
 namespace {
 
-CompileOptions checked(const CompileOptions& options) {
+CompileOptions checked(const CompileOptions& options, const DeviceFacts& device) {
   check_options(options, "cuda");
+  if (options.precision == Precision::bf16 && !has_bf16_units(device.compute_capability))
+    base::fail(base::ErrorKind::usage,
+               "--precision bf16: GPU {} ({}) has compute capability {}.{}, and bf16 needs 8.0 (Ampere) or "
+               "later; give --precision fp32",
+               device.index, device.name, device.compute_capability / 10, device.compute_capability % 10);
   return options;
 }
 
@@ -16,7 +23,7 @@ CompileOptions checked(const CompileOptions& options) {
 Program::Program(const graph::Graph& graph, const CompileOptions& options, Runtime& runtime)
     : graph_(graph),
       layout_(graph::flat_layout(graph_)),
-      options_(checked(options)),
+      options_(checked(options, runtime.facts())),
       values_(graph.nodes.size()) {
   const std::vector<FusedGroup> groups = fuse(graph_);
   lay_out(groups);

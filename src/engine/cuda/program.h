@@ -18,7 +18,8 @@ class Program {
   ///
   /// Requires  `runtime` outlives the program
   ///
-  /// Errors    Error(usage) for impossible options; those of Runtime::make_convolution()
+  /// Errors    Error(usage) for impossible options, such as bf16 on a GPU without units for it; those of
+  /// Runtime::make_convolution()
   Program(const graph::Graph& graph, const CompileOptions& options, Runtime& runtime);
 
   struct Entry {

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
+#include <vector>
 
 #include "comm/nccl/fixture.h"
 #include "comm/values.h"
@@ -161,6 +163,33 @@ TEST_F(Nccl, TwoRanksOnOneDeviceStayWithTheHost) {
   EXPECT_THAT(errors, Each(""));
   EXPECT_THAT(said_, testing::ElementsAre(AllOf(HasSubstr("through the memory of the host"),
                                                 HasSubstr("ranks 0 and 1 share device one"))));
+}
+
+TEST_F(Nccl, TellsDevicesByUuidThenByMachine) {
+  const auto offer = [](const char* device, const char* uuid, const char* machine) {
+    Offer made;
+    std::strcpy(made.device.data(), device);
+    std::strcpy(made.uuid.data(), uuid);
+    std::strcpy(made.machine.data(), machine);
+    return made;
+  };
+  const struct {
+    Offer one, other;
+    const char* why;
+  } cases[] = {{offer("0000:01:00.0 of a", "u1", "m"), offer("0000:02:00.0 of a", "u2", "m"), ""},
+               {offer("0000:01:00.0 of a", "u1", "m"), offer("0000:01:00.0 of a", "u1", "m"),
+                "ranks 0 and 1 share device 0000:01:00.0 of a, which NCCL refuses"},
+               // Two virtual machines of one name.
+               {offer("0000:01:00.0 of a", "u1", "m"), offer("0000:01:00.0 of a", "u2", "n"), ""},
+               {offer("0000:01:00.0 of a", "", "m"), offer("0000:01:00.0 of a", "", "n"), ""},
+               // Two containers with one GPU.
+               {offer("0000:01:00.0 of a", "u1", "m"), offer("0000:01:00.0 of b", "u1", "m"),
+                "ranks 0 and 1 share device 0000:01:00.0 of a, which NCCL refuses"},
+               {offer("0000:01:00.0 of a", "u1", "m"), offer("0000:01:00.0 of a", "u2", "m"),
+                "ranks 0 and 1 have parts (MIG) of device 0000:01:00.0 of a, which NCCL refuses"},
+               {offer("0000:01:00.0 of a", "", "m"), offer("0000:01:00.0 of a", "", "m"),
+                "ranks 0 and 1 share device 0000:01:00.0 of a, which NCCL refuses"}};
+  for (const auto& [one, other, why] : cases) EXPECT_EQ(why_not_joined(std::vector{one, other}), why);
 }
 
 TEST_F(Nccl, WithoutTheLibraryItSaysWhatToInstall) {

@@ -27,16 +27,20 @@ namespace paceline::engine::cuda {
 struct Device {
   std::string name;
   std::function<std::unique_ptr<Runtime>()> make;
+  std::vector<Precision> precisions;  ///< that it computes in
 };
 
 /// The host runtime always, the first GPU where there is one, which is said; where one is required its
 /// absence is a failure of the test that asks first.
 inline const std::vector<Device>& devices() {
   static const std::vector<Device> all = [] {
-    std::vector<Device> devices = {{"host runtime", [] { return std::make_unique<HostRuntime>(); }}};
+    const std::vector<Precision> both{Precision::f32, Precision::bf16}, f32_alone{Precision::f32};
+    std::vector<Device> devices = {{"host runtime", [] { return std::make_unique<HostRuntime>(); }, both}};
     try {
-      print_device(*open_device_runtime(0));
-      devices.push_back({"GPU 0", [] { return open_device_runtime(0); }});
+      const auto gpu = open_device_runtime(0);
+      print_device(*gpu);
+      devices.push_back({"GPU 0", [] { return open_device_runtime(0); },
+                         has_bf16_units(gpu->facts().compute_capability) ? both : f32_alone});
     } catch (const base::Error&) {  // no GPU here: doctor says why
       if (gpu_is_required()) throw;
     }
@@ -113,6 +117,7 @@ inline void expect_like_reference(const graph::Graph& graph, const CompileOption
   const Expected want = expected_of(graph, options);
   for (const Device& device : devices())
     for (const Precision precision : precisions) {
+      if (std::ranges::find(device.precisions, precision) == device.precisions.end()) continue;
       SCOPED_TRACE(device.name + ", " + name_of(precision));
       CompileOptions own = options;
       own.precision = precision;

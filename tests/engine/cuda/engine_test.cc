@@ -132,6 +132,34 @@ TEST(EngineOnADevicesRuntime, ComputesTheBitsOfTheHostRuntime) {
   EXPECT_EQ(cuda.left(), "");
 }
 
+TEST(EngineOnADevicesRuntime, TrainsInFp32WithoutBf16) {
+  FakeCuda cuda;
+  cuda.capability = 75;
+  cuda.run_kernel = [](int kernel, const void* arguments, const Grid& grid) {
+    run_on_host(kernel, arguments, grid);
+  };
+  const auto graph = small_model();
+  const auto open = [&] {
+    return std::make_unique<DeviceRuntime>(cuda.api(), 0, host_convolutions(cuda, true));
+  };
+  EXPECT_EQ(train(graph, open()), train(graph, std::make_unique<HostRuntime>()));
+  CompileOptions in_bf16 = options();
+  in_bf16.precision = Precision::bf16;
+  try {
+    (void)compile(graph, in_bf16, open());
+    ADD_FAILURE() << "it was compiled";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.kind(), base::ErrorKind::usage);
+    EXPECT_STREQ(
+        error.what(),
+        "--precision bf16: GPU 0 (Fake H100) has compute capability 7.5, and bf16 needs 8.0 (Ampere) or "
+        "later; give --precision fp32");
+  }
+  EXPECT_EQ(cuda.left(), "");
+  cuda.capability = 80;
+  (void)compile(graph, in_bf16, open());
+}
+
 TEST(EngineOnADevicesRuntime, PlansWhatItAllocatesAndRoomForDriverAndLibraries) {
   FakeCuda cuda;
   const auto engine = compile(toy::every_op(), options(),

@@ -157,7 +157,7 @@ std::vector<float> train(Engine& engine, int batch, int first, int steps) {
 TEST(CudaEngine, GivesTheSameBitsTwice) {
   const auto graph = graph::make_model("resnet8-cifar", {3, 8, 8}, 10, 0.1);
   for (const Device& device : devices())
-    for (const Precision precision : kPrecisions) {
+    for (const Precision precision : device.precisions) {
       const CompileOptions options{.batch = 5, .precision = precision, .rule = {.momentum = 0.9}};
       const auto first = train(*compile_on(device, graph, options), 5, 0, 3);
       EXPECT_EQ(first, train(*compile_on(device, graph, options), 5, 0, 3));
@@ -267,7 +267,7 @@ TEST(CudaEngine, EvaluatesAShortBatchAsAPartOfALongOne) {
   const auto graph = graph::make_model("resnet8-cifar", {3, 8, 8}, 10, 0);
   constexpr int kBatch = 16;
   for (const Device& device : devices())
-    for (const Precision precision : kPrecisions) {
+    for (const Precision precision : device.precisions) {
       auto engine = compile_on(device, graph, {.batch = kBatch, .precision = precision});
       toy::initialise(*engine, 2);
       const toy::Samples samples(graph, 0, kBatch);

@@ -92,7 +92,7 @@ TEST(CudaEngine, JudgesViewsByTheMeanOfTheirLogits) {
   toy::initialise(*reference, 3);
   const toy::Samples samples(graph, 50, 7);
   for (const Device& device : devices())
-    for (const Precision precision : kPrecisions) {
+    for (const Precision precision : device.precisions) {
       auto engine = compile_on(device, graph, {.batch = 7, .precision = precision});
       toy::initialise(*engine, 3);
       for (const auto& [count, views] : {std::pair{3, 2}, {1, 7}, {2, 3}, {7, 1}}) {
@@ -341,7 +341,7 @@ TEST(CudaEngine, FlattensInChannelHeightWidthOrder) {
 TEST(CudaEngine, LetsNaNThroughToTheLoss) {
   const auto graph = toy::every_op(0);
   for (const Device& device : devices())
-    for (const Precision precision : kPrecisions) {
+    for (const Precision precision : device.precisions) {
       auto engine = compile_on(device, graph, {.batch = 4, .precision = precision});
       toy::initialise(*engine, 1);
       toy::Samples samples(graph, 0, 4);

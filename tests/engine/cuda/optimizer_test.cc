@@ -36,7 +36,7 @@ std::vector<float> six_steps(Engine& engine, const CompileOptions& options, doub
 TEST(CudaOptimizer, UpdatesAndPacksInOnePassWithTheBitsOfTwo) {
   const auto graph = toy::every_op();
   for (const Device& device : devices())
-    for (const Precision precision : kPrecisions)
+    for (const Precision precision : device.precisions)
       for (const UpdateRuleRow& row : update_rules())
         for (const int shard : {0, 2}) {
           SCOPED_TRACE(device.name + ", " + name_of(precision) + ", " + std::string(row.name) + ", shard " +

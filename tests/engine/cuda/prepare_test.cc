@@ -6,7 +6,12 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "base/file.h"
 #include "engine/cuda/compare.h"
@@ -15,6 +20,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 class CudaPrepare : public testing::Test {
@@ -102,6 +108,86 @@ TEST_F(CudaPrepare, SaysWhatCannotBeHadHereOrFailsWhereItMust) {
   }
 }
 
+/// A device on which some algorithms turn out not to start.
+class PickyRuntime : public HostRuntime {
+ public:
+  explicit PickyRuntime(std::set<std::string> refused) : refused_(std::move(refused)) {}
+  using HostRuntime::make_convolution;
+  [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem,
+                                                              const std::string& algorithm) override {
+    return std::make_unique<One>(*this, HostRuntime::make_convolution(problem, algorithm),
+                                 problem.direction == ConvDirection::forward);
+  }
+  int runs = 0;
+
+ private:
+  class One final : public Convolution {
+   public:
+    One(PickyRuntime& owner, std::unique_ptr<Convolution> whole, bool is_picky)
+        : owner_(owner), whole_(std::move(whole)), is_picky_(is_picky) {}
+    [[nodiscard]] std::size_t workspace_bytes() const override { return 4096; }
+    [[nodiscard]] std::string algorithm() const override { return whole_->algorithm(); }
+    [[nodiscard]] bool is_untried() const override { return true; }
+    void run(Stream stream, const ConvOperands& operands) override {
+      EXPECT_NE(operands.workspace, nullptr);
+      ++owner_.runs;
+      if (is_picky_ && owner_.refused_.contains(algorithm()))
+        throw AlgorithmRefused("cuDNN: cudnnBackendExecute failed", "cannot be started: no");
+      whole_->run(stream, operands);
+    }
+
+   private:
+    PickyRuntime& owner_;
+    const std::unique_ptr<Convolution> whole_;
+    const bool is_picky_;
+  };
+  const std::set<std::string> refused_;
+};
+
+TEST_F(CudaPrepare, PassesOverWhatTheDeviceCannotStart) {
+  const auto usual = prepare_with({});
+  PickyRuntime runtime({"host-loops"});
+  const auto prepared = prepare(graph_, options_, {}, runtime);
+  EXPECT_EQ(*prepared.algorithms, changed(*usual.algorithms, "forward"));
+  const auto forward = static_cast<int>(prepared.passed_over.size());
+  EXPECT_EQ(forward, std::ranges::count_if(*usual.algorithms,
+                                           [](const auto& one) { return one.first.starts_with("forward"); }));
+  EXPECT_EQ(runtime.runs, static_cast<int>(usual.algorithms->size()) + forward) << "each once";
+  EXPECT_EQ(prepared.passed_over.front().why, "cannot be started: no");
+  EXPECT_THAT(prepared.note, AllOf(HasSubstr(fmt::format("kernels: {} algorithms were passed over", forward)),
+                                   HasSubstr("host-loops cannot be started: no (forward, f32, ")));
+  // Another process, which can start them, follows.
+  HostRuntime other;
+  const auto alike = prepare(graph_, options_, {.passed_over = prepared.passed_over}, other);
+  EXPECT_EQ(*alike.algorithms, *prepared.algorithms);
+  EXPECT_EQ(alike.passed_over, prepared.passed_over);
+  // What an earlier run used is tried, too.
+  const auto given = prepare(graph_, options_, {.given = *usual.algorithms}, runtime);
+  EXPECT_EQ(*given.algorithms, *prepared.algorithms);
+  EXPECT_THAT(given.note, HasSubstr("host-loops cannot be started: no"));
+}
+
+TEST_F(CudaPrepare, MeasuresOnlyWhatTheDeviceStarts) {
+  PickyRuntime runtime({"host-loops"});
+  const auto prepared = prepare(graph_, options_, {.is_measured = true}, runtime);
+  EXPECT_EQ(prepared.chosen_by, "measured");
+  for (const auto& [problem, algorithm] : *prepared.algorithms)
+    EXPECT_TRUE(algorithm == "host-loops-descending" || !problem.starts_with("forward")) << problem;
+}
+
+TEST_F(CudaPrepare, SaysWhatToDoIfNothingStarts) {
+  PickyRuntime runtime({"host-loops", "host-loops-descending"});
+  try {
+    (void)prepare(graph_, options_, {}, runtime);
+    FAIL() << "nothing can be started";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.kind(), base::ErrorKind::device);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("no algorithm of cuDNN for forward, f32, "),
+                                    HasSubstr("host-loops-descending cannot be started: no"),
+                                    HasSubstr("install a newer driver")));
+  }
+}
+
 TEST_F(CudaPrepare, MeasuresOnceAndFindsTheSameAgain) {
   const auto first = prepare_with({.is_measured = true});
   EXPECT_EQ(first.chosen_by, "measured");
@@ -158,6 +244,14 @@ TEST_F(CudaPrepare, OfAnEvaluationAreForwardPassesAlone) {
   const auto algorithms = prepare_with({}).algorithms;
   for (const auto& [problem, algorithm] : *algorithms)
     EXPECT_TRUE(problem.starts_with("forward, f32, ")) << problem;
+}
+
+TEST_F(CudaPrepare, TakesBf16WhereGpusHaveUnits) {
+  for (const int capability : {80, 86, 90, 120})
+    EXPECT_EQ(auto_precision(capability).precision, Precision::bf16) << capability;
+  EXPECT_EQ(auto_precision(75).precision, Precision::f32);
+  EXPECT_EQ(auto_precision(75).reason,
+            "a GPU of compute capability 7.5 has no units for bf16, which begin with 8.0");
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST(CudaSections, GiveTheReferencesTwentyLosses) {
 TEST(CudaSections, HaveTheBitsOfStepsThatAreNotCaptured) {
   const auto graph = toy::every_op();
   for (const Device& device : devices())
-    for (const Precision precision : kPrecisions)
+    for (const Precision precision : device.precisions)
       for (const UpdateKind kind : {UpdateKind::sgd, UpdateKind::adam, UpdateKind::lars}) {
         SCOPED_TRACE(device.name + ", " + name_of(precision));
         auto options = options_for(kind, precision);

@@ -28,8 +28,6 @@ using CudaGraphExecHandle = CudaGraphExecObject*;  ///< cudaGraphExec_t
 constexpr CudaStatus kCudaSuccess = 0;
 constexpr CudaStatus kCudaErrorInvalidValue = 1;
 constexpr CudaStatus kCudaErrorMemoryAllocation = 2;
-/// libcuda is the toolkit's stub, which is only for linking.
-constexpr CudaStatus kCudaErrorStubLibrary = 34;
 constexpr CudaStatus kCudaErrorInsufficientDriver = 35;  ///< no libcuda, or one that is too old
 constexpr CudaStatus kCudaErrorNoDevice = 100;
 constexpr CudaStatus kCudaErrorInvalidDevice = 101;
@@ -39,8 +37,6 @@ constexpr CudaStatus kCudaErrorLaunchFailure = 719;
 constexpr CudaStatus kCudaErrorStreamCaptureUnsupported = 900;  ///< the first of the errors of captures
 constexpr CudaStatus kCudaErrorStreamCaptureInvalidated = 901;
 constexpr CudaStatus kCudaErrorStreamCaptureWrongThread = 908;  ///< the last of them
-constexpr CudaStatus kCudaErrorSystemNotReady = 802;
-constexpr CudaStatus kCudaErrorSystemDriverMismatch = 803;
 
 // Values of cudaDeviceAttr.
 constexpr int kCudaDevAttrMultiProcessorCount = 16;
@@ -80,6 +76,7 @@ struct CudaApi {
   CudaStatus (*cudaDeviceGetPCIBusId)(char* id, int bytes, int device);
   /// The name in cudaGetDeviceProperties; only the name, since the struct differs between versions of CUDA.
   CudaStatus (*device_name)(char* name, int bytes, int device);
+  CudaStatus (*device_uuid)(unsigned char uuid[16], int device);  ///< likewise
   CudaStatus (*cudaMemGetInfo)(std::size_t* free, std::size_t* total);
 
   CudaStatus (*cudaMalloc)(void** memory, std::size_t bytes);
@@ -130,8 +127,9 @@ struct CudaApi {
 }
 
 /// "cudaMalloc failed on GPU 0, in step 12, op conv1: out of memory (cudaErrorMemoryAllocation)". Sticky
-/// errors add that the process must end. `call`: CUDA's function with its arguments, "cudaMalloc of 2097152
-/// bytes"; `where`: "on GPU 0, in step 12, op conv1".
+/// errors add that the process must end, and errors of a machine that is not set up what to do. `call`:
+/// CUDA's function with its arguments, "cudaMalloc of 2097152 bytes"; `where`: "on GPU 0, in step 12, op
+/// conv1".
 [[nodiscard]] std::string describe_cuda_error(const CudaApi& api, CudaStatus status, const std::string& call,
                                               const std::string& where);
 

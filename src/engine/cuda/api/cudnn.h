@@ -26,10 +26,11 @@ constexpr Status kSuccess = 0;
 constexpr Status kHostAllocationFailed = 4003;
 constexpr Status kDeviceAllocationFailed = 4004;
 constexpr Status kExecutionFailed = 5000;  ///< to 5999
-/// Whether the failure is one of memory or device, and so does not mean that the arguments are unsupported.
-[[nodiscard]] constexpr bool is_of_the_device(Status status) {
-  return status == kHostAllocationFailed || status == kDeviceAllocationFailed ||
-         status / 1000 * 1000 == kExecutionFailed;
+[[nodiscard]] constexpr bool lacks_memory(Status status) {
+  return status == kHostAllocationFailed || status == kDeviceAllocationFailed;
+}
+[[nodiscard]] constexpr bool failed_to_execute(Status status) {
+  return status / 1000 * 1000 == kExecutionFailed;
 }
 
 enum class DescriptorType : int {     // CUDNN_BACKEND_..._DESCRIPTOR

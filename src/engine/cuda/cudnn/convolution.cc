@@ -26,14 +26,24 @@ class CudnnConvolution final : public Convolution {
   [[nodiscard]] std::string algorithm() const override {
     return algorithm_of(connection_.api(), plan_->engine);
   }
+  [[nodiscard]] std::span<const PassedOver> passed_over() const override { return plan_->passed_over; }
+  [[nodiscard]] bool is_untried() const override { return !plan_->has_run; }
 
   void run(Stream stream, const ConvOperands& operands) override {
     if (!arguments_ || !(operands_ == operands)) bind(operands);
     const CudnnApi& api = connection_.api();
     const std::string& problem = plan_->plan().site().problem;
     check(api, api.cudnnSetStream(connection_.handle(), streams_(stream)), "cudnnSetStream", problem);
-    check(api, api.cudnnBackendExecute(connection_.handle(), plan_->plan().raw(), arguments_->raw()),
-          "cudnnBackendExecute", problem);
+    const Status status =
+        api.cudnnBackendExecute(connection_.handle(), plan_->plan().raw(), arguments_->raw());
+    try {
+      check(api, status, "cudnnBackendExecute", problem);
+    } catch (const base::Error& error) {
+      // Kernels in clusters of blocks may not fit on a part of a GPU (MIG, MPS).
+      if (plan_->has_run || lacks_memory(status)) throw;
+      throw AlgorithmRefused(error.what(), "cannot be started: " + error_text(api, status));
+    }
+    plan_->has_run = true;
   }
 
  private:
@@ -138,7 +148,8 @@ class CudnnLibrary final : public ConvolutionLibrary {
     auto plans = plans_to_measure(device(), problem, workspace_limit_, kMostCandidates, &found.left_out);
     for (Plan& made : plans) {
       // A plan of an engine that is compiled at run time takes a second, in every later start too.
-      if (made.engine == usual->engine || made.engine.compiled_at_run_time) continue;
+      if (made.engine == usual->engine) continue;
+      if (made.engine.compiled_at_run_time && !usual->engine.compiled_at_run_time) continue;
       found.algorithms.push_back(algorithm_of(api(), made.engine));
       candidates_.push_back(
           {problem, found.algorithms.back(), std::make_shared<const Plan>(std::move(made))});

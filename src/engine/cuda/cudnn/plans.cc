@@ -68,9 +68,17 @@ class Planner {
     device_.apply_to_plan(plan);
     plan.set(Attribute::plan_engine_config, config.descriptor);
     // Some engines refuse a shape only here. If memory runs out or the device fails, this throws instead of
-    // trying the next engine, so that all workers choose the same one.
+    // trying the next engine, so that all workers choose the same one. An engine that is compiled at run time
+    // fails as if the device did where its compiler is newer than the driver; the runtime asks the device.
     const Status status = plan.try_finalize();
-    if (status != kSuccess && !is_of_the_device(status)) return refuse(error_text(device_.api(), status));
+    const bool fails_to_compile = config.facts.compiled_at_run_time && failed_to_execute(status);
+    if (fails_to_compile)
+      passed_over_.push_back({.problem = describe(problem_),
+                              .algorithm = algorithm_of(device_.api(), config.facts),
+                              .why = "cannot be compiled: " + error_text(device_.api(), status)});
+    const bool is_of_the_device = lacks_memory(status) || failed_to_execute(status);
+    if (status != kSuccess && (fails_to_compile || !is_of_the_device))
+      return refuse(error_text(device_.api(), status));
     check(device_.api(), status, "cudnnBackendFinalize of an execution plan", describe(problem_));
     const auto workspace = static_cast<std::size_t>(plan.integer(Attribute::plan_workspace_size));
     if (workspace > workspace_limit_) {
@@ -78,7 +86,11 @@ class Planner {
           fmt::format("{} ({} MB)", algorithm_of(device_.api(), config.facts), workspace >> 20));
       return refuse(fmt::format("more than {} MB beside its operands", workspace_limit_ >> 20));
     }
-    Plan made{.engine = std::move(config.facts), .workspace_bytes = workspace, .graph = graph_};
+    Plan made{.engine = std::move(config.facts),
+              .workspace_bytes = workspace,
+              .graph = graph_,
+              .descriptors = {},
+              .passed_over = passed_over_};
     made.descriptors.push_back(std::move(config.descriptor));
     made.descriptors.push_back(std::move(plan));
     return made;
@@ -113,6 +125,7 @@ class Planner {
   std::map<std::string, int> refused_;
   std::string last_reason_;
   std::vector<std::string> left_out_;
+  std::vector<PassedOver> passed_over_;
 };
 
 }  // namespace

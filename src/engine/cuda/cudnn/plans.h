@@ -67,12 +67,15 @@ struct Plan {
   std::size_t workspace_bytes = 0;
   std::shared_ptr<const ConvGraph> graph;
   std::vector<Descriptor> descriptors;  ///< the engine's configuration, then the plan
+  std::vector<PassedOver> passed_over;  ///< before this engine, because they cannot be compiled
+  mutable bool has_run = false;         ///< whether the device has started it once
   [[nodiscard]] const Descriptor& plan() const { return descriptors.back(); }
 };
 
 /// A plan with the first engine that qualifies and needs at most `workspace_limit` bytes. The order is:
 /// heuristics b, then a, then fallback engines; engines compiled at run time come after all others. All
-/// devices of a kind get the same engine, as long as cuDNN's version is the same.
+/// devices of a kind get the same engine, as long as cuDNN's version is the same and their drivers compile
+/// the same engines.
 ///
 /// Errors   Error(device) with the problem and the reasons of the refusals, if no engine qualifies
 [[nodiscard]] Plan first_plan(const TargetDevice& device, const ConvProblem& problem,

@@ -95,6 +95,7 @@ struct LayerWeight {
 struct ConvChoice {
   ConvProblem problem;
   std::string algorithm;
+  std::vector<PassedOver> passed_over = {};  ///< Convolution::passed_over()
 };
 
 class CompiledOp {

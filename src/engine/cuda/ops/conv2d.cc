@@ -59,7 +59,10 @@ class Conv2dOp final : public CompiledOp {
       check_operands(problem, samples_ * src_.elements(), weight_.padded_elements(),
                      samples_ * dst_.elements());
       auto convolution = a.build.runtime.make_convolution(problem, algorithm_for(a.build.options, problem));
-      choices_.push_back({.problem = problem, .algorithm = convolution->algorithm()});
+      const auto passed_over = convolution->passed_over();
+      choices_.push_back({.problem = problem,
+                          .algorithm = convolution->algorithm(),
+                          .passed_over = {passed_over.begin(), passed_over.end()}});
       return convolution;
     };
     const std::int64_t size = bytes_of(a.build.options.precision);

@@ -16,6 +16,10 @@ class LocatedConvolution final : public Convolution {
       : runtime_(runtime), convolution_(std::move(convolution)) {}
   [[nodiscard]] std::size_t workspace_bytes() const override { return convolution_->workspace_bytes(); }
   [[nodiscard]] std::string algorithm() const override { return convolution_->algorithm(); }
+  [[nodiscard]] std::span<const PassedOver> passed_over() const override {
+    return convolution_->passed_over();
+  }
+  [[nodiscard]] bool is_untried() const override { return convolution_->is_untried(); }
   void run(Stream stream, const ConvOperands& operands) override {
     runtime_.enter();
     try {
@@ -297,7 +301,10 @@ std::unique_ptr<Convolution> DeviceRuntime::make_convolution(const ConvProblem& 
                                                              const std::string& algorithm) {
   enter();
   try {
-    return std::make_unique<LocatedConvolution>(*this, convolutions_->make(problem, algorithm));
+    auto made = convolutions_->make(problem, algorithm);
+    // A lost GPU compiles nothing either.
+    if (!made->passed_over().empty()) check(sticky_status(), "the compiling of a convolution");
+    return std::make_unique<LocatedConvolution>(*this, std::move(made));
   } catch (const AlgorithmRefused&) {
     throw;  // not a fault of the device
   } catch (const base::Error& error) {
@@ -314,16 +321,25 @@ ConvCandidates DeviceRuntime::convolution_candidates(const ConvProblem& problem)
   }
 }
 
-void DeviceRuntime::fail_located(const base::Error& error) const {
-  // cuDNN may report the failure of an earlier kernel. It has its own CUDA runtime, whose errors ours does
-  // not see; but a sticky error is returned by every call that waits for the device. Waiting is forbidden in
-  // a capture, and none of its work has run.
-  CudaStatus status =
-      streams_.empty() || is_capturing_ ? kCudaSuccess : api_.cudaStreamSynchronize(streams_.front());
-  if (!is_sticky(status)) status = kCudaSuccess;  // the library's own message says more
+CudaStatus DeviceRuntime::sticky_status() const {
+  // cuDNN has its own CUDA runtime, whose errors ours does not see; but a sticky error is returned by every
+  // call that waits for the device. Waiting is forbidden in a capture, and none of its work has run.
+  if (is_capturing_) return kCudaSuccess;
+  std::size_t free = 0, total = 0;
+  const auto status =
+      streams_.empty() ? api_.cudaMemGetInfo(&free, &total) : api_.cudaStreamSynchronize(streams_.front());
   (void)api_.cudaGetLastError();
+  return is_sticky(status) ? status : kCudaSuccess;
+}
+
+void DeviceRuntime::fail_located(const base::Error& error) const {
+  // The library may report the failure of an earlier kernel. Without one its own message says more.
+  const CudaStatus status = sticky_status();
   std::string text = fmt::format("--device cuda: {}: {}", where(), error.what());
-  if (status != kCudaSuccess) text += "; " + describe_cuda_error(api_, status, "cudaStreamSynchronize", "");
+  if (status != kCudaSuccess)
+    text += "; " + describe_cuda_error(api_, status, "cudaStreamSynchronize", "");
+  else if (const auto* refused = dynamic_cast<const AlgorithmRefused*>(&error))
+    throw AlgorithmRefused(text, refused->why());
   throw base::Error(error.kind(), text);
 }
 

@@ -88,7 +88,10 @@ class DeviceRuntime final : public Runtime {
   [[nodiscard]] CudaEventHandle native(Event event) const;
   /// Makes a captured graph ready to launch. Destroys `graph` in any case.
   [[nodiscard]] CudaGraphExecHandle instantiate(CudaGraphHandle graph) const;
-  /// Throws `error` of a library's call again, with device, step and op in its text.
+  /// The error after which the GPU is lost to this process; success if it works.
+  [[nodiscard]] CudaStatus sticky_status() const;
+  /// Throws `error` of a library's call again, with device, step and op in its text. An AlgorithmRefused
+  /// stays one unless the GPU is lost.
   [[noreturn]] void fail_located(const base::Error& error) const;
   [[noreturn]] void fail_allocation(CudaStatus status, std::size_t bytes) const;
 

@@ -1,12 +1,25 @@
 #include "engine/cuda/runtime/device_side_stream.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <span>
 
 #include "engine/cuda/kernels/table.h"
 #include "engine/cuda/runtime/stream.h"
 
 namespace paceline::engine::cuda {
+namespace {
+
+/// Hexadecimal digits; empty if all bytes are 0, as where a driver knows none.
+std::string uuid_text(std::span<const unsigned char> bytes) {
+  if (std::ranges::all_of(bytes, [](unsigned char byte) { return byte == 0; })) return "";
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
+}  // namespace
 
 DeviceSideStream::DeviceSideStream(const CudaApi& api, int device, CudaStreamHandle engine)
     : api_(api), device_(device), engine_(engine) {
@@ -16,6 +29,9 @@ DeviceSideStream::DeviceSideStream(const CudaApi& api, int device, CudaStreamHan
     check(api_.cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), device_),
           "cudaDeviceGetPCIBusId");
     bus_id_ = id.data();
+    std::array<unsigned char, 16> uuid{};
+    check(api_.device_uuid(uuid.data(), device_), "cudaGetDeviceProperties");
+    uuid_ = uuid_text(uuid);
     int least = 0, greatest = 0;
     check(api_.cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
     stream_ = make_stream(greatest);

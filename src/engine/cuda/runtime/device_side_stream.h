@@ -21,6 +21,7 @@ class DeviceSideStream final : public base::SideStream {
   DeviceSideStream& operator=(const DeviceSideStream&) = delete;
 
   [[nodiscard]] std::string device() const override { return bus_id_; }
+  [[nodiscard]] std::string uuid() const override { return uuid_; }
   [[nodiscard]] void* native() const override { return stream_; }
   void enter() const override;
   void follow_engine() override;
@@ -49,7 +50,7 @@ class DeviceSideStream final : public base::SideStream {
   const CudaApi& api_;
   const int device_;
   const CudaStreamHandle engine_;
-  std::string bus_id_;
+  std::string bus_id_, uuid_;
   CudaStreamHandle stream_ = nullptr;
   CudaStreamHandle idle_ = nullptr;  ///< only for the anchor, which is thus reached at once
   CudaEventHandle engine_came_ = nullptr;

@@ -1,5 +1,6 @@
 #include "engine/cuda/runtime/devices.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -12,10 +13,12 @@ namespace paceline::engine::cuda {
 namespace {
 
 /// Loads cuDNN once; it stays open, since runtimes refer to the table.
-const CudnnApi& open_cudnn_library() {
-  static const CudnnApi api = [] {
+const CudnnApi& open_cudnn_library(const CudaApi& cuda) {
+  static const CudnnApi api = [&] {
     forbid_tf32();
-    return cudnn_api(find_cudnn(base::process_environment()));
+    int driver = 0;
+    if (cuda.cudaDriverGetVersion(&driver) != kCudaSuccess) driver = 0;
+    return cudnn_api(find_cudnn(base::process_environment(), driver));
   }();
   return api;
 }
@@ -52,12 +55,22 @@ std::vector<std::string> visible_bus_ids() {
   return ids;
 }
 
+int least_capability(std::optional<int> device) {
+  const CudaApi& cuda = open_cuda();
+  const auto environment = base::process_environment();
+  if (device) return check_device(cuda, *device, environment);
+  const int count = visible_devices(cuda, environment);
+  int least = check_device(cuda, 0, environment);
+  for (int other = 1; other < count; ++other) least = std::min(least, check_device(cuda, other, environment));
+  return least;
+}
+
 std::unique_ptr<Runtime> open_device_runtime(int device) {
   const CudaApi& cuda = open_cuda();
   check_device(cuda, device, base::process_environment());
   return std::make_unique<DeviceRuntime>(
       cuda, device,
-      cudnn::open_cudnn(open_cudnn_library(), workspace_limit(memory_of(cuda, device)), &kept_plans(),
+      cudnn::open_cudnn(open_cudnn_library(cuda), workspace_limit(memory_of(cuda, device)), &kept_plans(),
                         device));
 }
 
@@ -70,7 +83,7 @@ std::string describe_readiness() {
     (void)cuda.cudaDriverGetVersion(&driver);
     return fmt::format("ready: {}, CUDA {} (driver for {}), cuDNN {}",
                        count == 1 ? "one GPU" : fmt::format("{} GPUs", count), cuda_version(cuda.built_with),
-                       cuda_version(driver), cudnn_version(open_cudnn_library()));
+                       cuda_version(driver), cudnn_version(open_cudnn_library(cuda)));
   } catch (const base::Error& error) {
     return error.what();
   }

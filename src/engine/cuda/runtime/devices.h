@@ -3,6 +3,7 @@
 /// Lists and opens the GPUs that this process may use. CUDA and cuDNN are loaded at run time.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,12 @@ namespace paceline::engine::cuda {
 ///
 /// Errors   like visible_device_count()
 [[nodiscard]] std::vector<std::string> visible_bus_ids();
+
+/// The compute capability of visible GPU `device`, 90 for 9.0; without a number, the least of all that are
+/// visible. Creates no CUDA context.
+///
+/// Errors   like visible_device_count(); Error(device) if there is no such GPU, or one is too old
+[[nodiscard]] int least_capability(std::optional<int> device);
 
 /// Opens visible GPU `device` (the K of `--device cuda:K`).
 ///

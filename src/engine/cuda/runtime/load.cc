@@ -9,14 +9,17 @@
 namespace paceline::engine::cuda {
 namespace {
 
-constexpr int kOldestCapability = 80;  // has bf16 tensor cores; the oldest target of the module
+constexpr int kOldestCapability = 75;  // the oldest that CUDA 13 and the module's kernels know
 constexpr std::size_t kOldestCudnn = 91100;
 
-constexpr base::LibraryWanted kCudnn{.kind = base::ErrorKind::device,
-                                     .asked = "--device cuda",
-                                     .file = "libcudnn.so.9",
-                                     .product = "cuDNN 9.11 or later",
-                                     .install = "pip install nvidia-cudnn-cu13"};
+/// Whether a driver for CUDA `driver` is too old for programs and libraries that were built with
+/// `built_with`. Drivers run programs of every older CUDA, and of every newer one with their own major
+/// version.
+constexpr bool is_too_old(int driver, std::size_t built_with) {
+  return built_with / 1000 > static_cast<std::size_t>(driver) / 1000;
+}
+/// The oldest driver's version for programs that were built with CUDA `built_with`.
+constexpr int oldest_driver(int built_with) { return built_with >= 13000 ? 580 : 525; }
 
 template <typename... Kernel>
 bool same_kernels(const CudaApi& api, const std::tuple<Kernel...>*) {
@@ -52,11 +55,15 @@ bool same_kernels(const CudaApi& api, const std::tuple<Kernel...>*) {
         base::ErrorKind::device,
         "--device cuda: NVIDIA's driver is not there (libcuda.so.1); install it (Debian: apt-get install "
         "nvidia-driver), and start containers with GPUs (docker run --gpus all)");
+  const bool runs_cuda12 = driver >= 12000 && api.built_with >= 13000;
   base::fail(
       base::ErrorKind::device,
-      "--device cuda: NVIDIA's driver supports CUDA up to {}, but this program was built with CUDA {}; "
-      "install a newer driver, or build with an older CUDA toolkit (12.8 at least)",
-      cuda_version(driver), cuda_version(api.built_with));
+      "--device cuda: NVIDIA's driver supports CUDA up to {}, but this program was built with CUDA {}, which needs "
+      "driver {} or later; install a newer driver{}",
+      cuda_version(driver), cuda_version(api.built_with), oldest_driver(api.built_with),
+      runs_cuda12 ? ", or build with CUDA's toolkit 12.8 or 12.9, whose programs this driver runs "
+                    "(CUDA_HOME=/usr/local/cuda-12.9 ./x build --all-gpus)"
+                  : "");
 }
 
 }  // namespace
@@ -93,22 +100,13 @@ int visible_devices(const CudaApi& api, const base::EnvironmentLookup& environme
       fail_without_gpu(environment);
     case kCudaErrorInsufficientDriver:
       fail_without_driver(api);
-    case kCudaErrorStubLibrary:
-      base::fail(
-          base::ErrorKind::device,
-          "--device cuda: the libcuda.so.1 that the loader finds is the CUDA toolkit's stub, which only "
-          "serves linking; take the folder stubs out of LD_LIBRARY_PATH");
-    case kCudaErrorSystemDriverMismatch:
-      base::fail(base::ErrorKind::device,
-                 "--device cuda: libcuda.so.1 and the kernel's driver are of different versions, as after an "
-                 "update; restart the machine, or the container with the host's driver");
     default:
       base::fail(base::ErrorKind::device, "--device cuda: {}",
                  describe_cuda_error(api, status, "cudaGetDeviceCount", ""));
   }
 }
 
-void check_device(const CudaApi& api, int device, const base::EnvironmentLookup& environment) {
+int check_device(const CudaApi& api, int device, const base::EnvironmentLookup& environment) {
   const int count = visible_devices(api, environment);
   const char* visible = environment("CUDA_VISIBLE_DEVICES");
   if (device < 0 || device >= count)
@@ -127,25 +125,39 @@ void check_device(const CudaApi& api, int device, const base::EnvironmentLookup&
   if (const auto status = api.device_name(name, sizeof name, device); status != kCudaSuccess)
     base::fail(base::ErrorKind::device, "--device cuda: {}",
                describe_cuda_error(api, status, "cudaGetDeviceProperties", fmt::format("on GPU {}", device)));
-  if (10 * major + minor < kOldestCapability)
+  const int capability = 10 * major + minor;
+  if (capability < kOldestCapability)
     base::fail(
         base::ErrorKind::device,
-        "--device cuda:{}: {} has compute capability {}.{}, and the kernels need 8.0 (Ampere) or later; use "
+        "--device cuda:{}: {} has compute capability {}.{}, and the kernels need 7.5 (Turing) or later; use "
         "--device cpu",
         device, name, major, minor);
+  return capability;
 }
 
-base::SharedLibrary find_cudnn(const base::EnvironmentLookup& environment) {
-  return find_cudnn(base::library_folders(environment));
+base::SharedLibrary find_cudnn(const base::EnvironmentLookup& environment, int driver) {
+  return find_cudnn(base::library_folders(environment), driver);
 }
 
-base::SharedLibrary find_cudnn(const std::vector<std::filesystem::path>& folders) {
-  return base::find_library(kCudnn, folders, [](const base::SharedLibrary& library) -> std::string {
+base::SharedLibrary find_cudnn(const std::vector<std::filesystem::path>& folders, int driver) {
+  const bool is_cuda12 = driver > 0 && driver < 13000;
+  const base::LibraryWanted wanted{
+      .kind = base::ErrorKind::device,
+      .asked = "--device cuda",
+      .file = "libcudnn.so.9",
+      .product = is_cuda12 ? "cuDNN 9.11 or later for CUDA 12" : "cuDNN 9.11 or later",
+      .install = is_cuda12 ? "pip install nvidia-cudnn-cu12" : "pip install nvidia-cudnn-cu13"};
+  return base::find_library(wanted, folders, [driver](const base::SharedLibrary& library) -> std::string {
     std::size_t (*version)() = nullptr;
     if (!library.find("cudnnGetVersion", version)) return "it has no cudnnGetVersion";
     const auto found = version();
-    if (found >= kOldestCudnn) return "";
-    return fmt::format("it is cuDNN {}.{}.{}", found / 10000, found / 100 % 100, found % 100);
+    if (found < kOldestCudnn)
+      return fmt::format("it is cuDNN {}.{}.{}", found / 10000, found / 100 % 100, found % 100);
+    std::size_t (*built_with)() = nullptr;
+    if (driver > 0 && library.find("cudnnGetCudartVersion", built_with) && is_too_old(driver, built_with()))
+      return fmt::format("it is for CUDA {}, and NVIDIA's driver supports CUDA up to {}", built_with() / 1000,
+                         cuda_version(driver));
+    return "";
   });
 }
 

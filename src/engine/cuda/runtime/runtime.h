@@ -152,6 +152,11 @@ class Runtime {
   bool is_sealed_ = false;
 };
 
+/// Whether a GPU of this compute capability has units for bf16. 0, no GPU: loops compute bf16 as well.
+[[nodiscard]] constexpr bool has_bf16_units(int compute_capability) {
+  return compute_capability == 0 || compute_capability >= 80;
+}
+
 /// The most bytes of workspace that a convolution may use on a device with `memory_bytes` in all: a sixteenth
 /// of them in steps of 256 MB, from 256 MB to 2 GB.
 ///

@@ -119,8 +119,8 @@ static_assert(same(kSuccess, CUDNN_STATUS_SUCCESS) &&
               same(kHostAllocationFailed, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED) &&
               same(kDeviceAllocationFailed, CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) &&
               same(kExecutionFailed, CUDNN_STATUS_EXECUTION_FAILED));
-static_assert(is_of_the_device(CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER) &&
-              !is_of_the_device(CUDNN_STATUS_NOT_SUPPORTED_SHAPE));
+static_assert(failed_to_execute(CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER) &&
+              !failed_to_execute(CUDNN_STATUS_NOT_SUPPORTED_SHAPE));
 
 /// Whether a function of the table is passed the same as cuDNN's: as many arguments of the same sizes.
 template <typename... Ours, typename... Theirs, typename R, typename S>

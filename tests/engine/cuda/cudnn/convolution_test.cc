@@ -122,6 +122,30 @@ TEST(CudnnPlans, AnEngineWhosePlanFailsForWantOfMemoryOrOnTheDeviceIsAnError) {
   }
 }
 
+// As where the compiler in cuDNN is newer than the driver.
+TEST(CudnnPlans, WhatCannotBeCompiledIsPassedOver) {
+  FakeCudnn fake;
+  fake.engines[HeuristicsMode::b] = {
+      {.index = 1, .behavior_notes = {kCompiled}, .finalize = kExecutionFailed},
+      {.index = 2, .behavior_notes = {kCompiled}, .finalize = 5003},
+      {.index = 3, .behavior_notes = {kCompiled}}};
+  {
+    const auto library = open_cudnn(fake.api(), kLimit)([](Stream) -> void* { return nullptr; });
+    const auto convolution = library->make(problem(), {});
+    EXPECT_EQ(convolution->algorithm(), "cudnn-9.19.0-engine-3(14=1)");
+    ASSERT_EQ(convolution->passed_over().size(), 2u);
+    const PassedOver& first = convolution->passed_over().front();
+    EXPECT_EQ(first.problem, describe(problem()));
+    EXPECT_EQ(first.algorithm, "cudnn-9.19.0-engine-1(14=1)");
+    EXPECT_EQ(first.why,
+              "cannot be compiled: CUDNN_STATUS_EXECUTION_FAILED (5000): the fake was told to fail");
+    EXPECT_THAT(library->candidates(problem()).algorithms, ::testing::ElementsAre(convolution->algorithm()));
+  }
+  fake.engines[HeuristicsMode::b][0].finalize = kDeviceAllocationFailed;
+  EXPECT_THROW(first_engine(fake), base::Error) << "a lack of memory is none of the engine's";
+  EXPECT_EQ(fake.created, fake.destroyed);
+}
+
 TEST(CudnnPlans, InF32EnginesWithWinogradOrFftAreNotTaken) {
   FakeCudnn fake;
   fake.engines[HeuristicsMode::b] = {
@@ -246,6 +270,42 @@ TEST(CudnnConvolution, KeepsPlansForTheNextRuntime) {
   }
   EXPECT_EQ(fake.created, fake.destroyed);
   EXPECT_EQ(fake.handles, 0);
+}
+
+TEST(CudnnConvolution, IsRefusedIfItCannotStart) {
+  FakeCudnn fake;
+  fake.engines[HeuristicsMode::b] = {{.index = 1, .execute = kExecutionFailed}};
+  const auto library = open_cudnn(fake.api(), kLimit)([](Stream) -> void* { return nullptr; });
+  alignas(16) std::byte memory[4][16] = {};
+  const ConvOperands operands{memory[0], memory[1], memory[2], memory[3]};
+  const auto convolution = library->make(problem(), {});
+  EXPECT_TRUE(convolution->is_untried());
+  try {
+    convolution->run({0}, operands);
+    ADD_FAILURE() << "it ran";
+  } catch (const AlgorithmRefused& refused) {
+    EXPECT_EQ(refused.why(),
+              "cannot be started: CUDNN_STATUS_EXECUTION_FAILED (5000): the fake was told to fail");
+    EXPECT_THAT(refused.what(), HasSubstr("cuDNN: cudnnBackendExecute failed for " + describe(problem())));
+  }
+  const auto expect_device_error = [&] {
+    try {
+      convolution->run({0}, operands);
+      ADD_FAILURE() << "it ran";
+    } catch (const AlgorithmRefused&) {
+      ADD_FAILURE() << "the algorithm is not to blame";
+    } catch (const base::Error& error) {
+      EXPECT_EQ(error.kind(), base::ErrorKind::device);
+    }
+  };
+  fake.engines[HeuristicsMode::b][0].execute = kDeviceAllocationFailed;
+  expect_device_error();
+  fake.engines[HeuristicsMode::b][0].execute = kSuccess;
+  convolution->run({0}, operands);
+  EXPECT_FALSE(convolution->is_untried());
+  EXPECT_FALSE(library->make(problem(), {})->is_untried()) << "the plan has run";
+  fake.engines[HeuristicsMode::b][0].execute = kExecutionFailed;
+  expect_device_error();
 }
 
 TEST(CudnnConvolution, CandidatesBeginWithTheUsualOneAndNameThoseThatWantTooMuch) {

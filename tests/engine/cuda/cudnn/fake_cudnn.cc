@@ -146,6 +146,7 @@ Status finalize(RawDescriptor raw) {
 Status execute(Handle, RawDescriptor plan, RawDescriptor arguments) {
   if (const Status failed = fake->enter("cudnnBackendExecute")) return failed;
   if (!at(plan).finalized || !at(arguments).finalized) return kNotFinalized;
+  if (at(plan).engine->execute != kSuccess) return at(plan).engine->execute;
   fake->executions.push_back(
       {.engine = at(plan).engine->index,
        .ids = values<std::int64_t>(at(arguments), Attribute::variant_pack_unique_ids),

@@ -18,6 +18,7 @@ struct FakeEngine {
   std::vector<int> numerical_notes, behavior_notes;
   std::int64_t workspace = 0;
   Status finalize = kSuccess;  ///< what finalising its plan returns
+  Status execute = kSuccess;   ///< what executing its plan returns
 };
 
 /// What an execution was given.

@@ -186,6 +186,11 @@ struct FakeCudaFunctions {
     std::snprintf(name, static_cast<std::size_t>(bytes), "Fake H100");
     return living->called("cudaGetDeviceProperties");
   }
+  static CudaStatus uuid(unsigned char* uuid, int device) {
+    for (int i = 0; i < 16; ++i)
+      uuid[i] = static_cast<unsigned char>(living->has_uuids ? 16 * (device + 1) + i : 0);
+    return living->called("cudaGetDeviceProperties");
+  }
   static CudaStatus memory_info(std::size_t* free, std::size_t* total) {
     *total = living->memory_bytes;
     *free = living->memory_bytes - living->used_bytes;
@@ -265,6 +270,7 @@ struct FakeCudaFunctions {
         .cudaDeviceGetAttribute = attribute,
         .cudaDeviceGetPCIBusId = bus_id,
         .device_name = name,
+        .device_uuid = uuid,
         .cudaMemGetInfo = memory_info,
         .cudaMalloc = [](void** memory,
                          std::size_t bytes) { return allocate("cudaMalloc", living->memory, memory, bytes); },

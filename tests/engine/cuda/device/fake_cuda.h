@@ -31,6 +31,7 @@ class FakeCuda {
   int devices = 2;
   int driver_version = 13000;
   int capability = 90;
+  bool has_uuids = true;
   std::size_t memory_bytes = std::size_t{8} << 30;
   /// What memory holds before it is written: NaN of every type.
   std::uint8_t fresh_byte = 0xff;

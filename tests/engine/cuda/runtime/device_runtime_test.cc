@@ -23,6 +23,8 @@ using testing::HasSubstr;
 struct FakeLibrary {
   int opened = 0, closed = 0, made = 0, run = 0;
   bool fails = false;
+  bool refuses = false;  ///< whether convolutions cannot be started
+  std::vector<PassedOver> passed_over;
   void* stream = nullptr;
 
   OpenConvolutions open() {
@@ -59,7 +61,10 @@ struct FakeLibrary {
     One(FakeLibrary& owner, NativeStream streams) : owner_(owner), streams_(std::move(streams)) {}
     [[nodiscard]] std::size_t workspace_bytes() const override { return 64; }
     [[nodiscard]] std::string algorithm() const override { return "none"; }
+    [[nodiscard]] std::span<const PassedOver> passed_over() const override { return owner_.passed_over; }
     void run(Stream stream, const ConvOperands&) override {
+      if (owner_.refuses)
+        throw AlgorithmRefused("cuDNN: cudnnBackendExecute failed: no", "cannot be started: no");
       if (owner_.fails) base::fail(base::ErrorKind::device, "cuDNN: cudnnBackendExecute failed: no");
       owner_.stream = streams_(stream);
       ++owner_.run;
@@ -287,6 +292,49 @@ TEST(DeviceRuntime, ALibrarysErrorThatAKernelBeforeItCausedSaysThatToo) {
   EXPECT_THAT(error_of([&] { convolution->run(stream, {}); }),
               AllOf(HasSubstr("cuDNN: cudnnBackendExecute failed: no; cudaStreamSynchronize failed"),
                     HasSubstr("cudaErrorIllegalAddress, 700"), HasSubstr("which must end")));
+}
+
+TEST(DeviceRuntime, BlamesAnAlgorithmIfTheGpuWorks) {
+  FakeCuda cuda;
+  FakeLibrary library{.passed_over = {{"forward", "first", "cannot be compiled: no"}}};
+  DeviceRuntime runtime(cuda.api(), 0, library.open());
+  EXPECT_EQ(runtime.make_convolution({})->passed_over().size(), 1u) << "no stream is made yet";
+  const Stream stream = runtime.make_stream();
+  const auto convolution = runtime.make_convolution({});
+  library.refuses = true;
+  try {
+    convolution->run(stream, {});
+    ADD_FAILURE() << "it ran";
+  } catch (const AlgorithmRefused& refused) {
+    EXPECT_EQ(refused.why(), "cannot be started: no");
+    EXPECT_STREQ(refused.what(),
+                 "--device cuda: on GPU 0 (Fake H100): cuDNN: cudnnBackendExecute failed: no");
+  }
+  const auto expect_lost = [&](const std::function<void()>& call) {
+    try {
+      call();
+      ADD_FAILURE() << "it worked";
+    } catch (const AlgorithmRefused&) {
+      ADD_FAILURE() << "the algorithm is not to blame";
+    } catch (const base::Error& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("cudaErrorIllegalAddress, 700"), HasSubstr("must end")));
+    }
+  };
+  cuda.failing_call = static_cast<int>(cuda.calls.size()) + 2;  // behind cudaSetDevice
+  cuda.failing_status = kCudaErrorIllegalAddress;
+  expect_lost([&] { convolution->run(stream, {}); });
+}
+
+TEST(DeviceRuntime, ALostGpuPassesNoAlgorithmOver) {
+  for (const bool has_stream : {false, true}) {
+    FakeCuda cuda;
+    FakeLibrary library{.passed_over = {{"forward", "first", "cannot be compiled: no"}}};
+    DeviceRuntime runtime(cuda.api(), 0, library.open());
+    if (has_stream) (void)runtime.make_stream();
+    cuda.failing_call = static_cast<int>(cuda.calls.size()) + 2;
+    cuda.failing_status = kCudaErrorIllegalAddress;
+    EXPECT_THAT(error_of([&] { (void)runtime.make_convolution({}); }), HasSubstr("which must end"));
+  }
 }
 
 TEST(DeviceRuntime, AllocatesWholeUnitsAndSaysWhatIsFreeWhenThereIsTooLittle) {

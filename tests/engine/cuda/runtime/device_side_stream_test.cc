@@ -25,6 +25,7 @@ constexpr std::size_t kCount = 7, kStride = 9;
 std::vector<float> use_everything(const FakeCuda& cuda, CudaStreamHandle engine) {
   DeviceSideStream stream(cuda.api(), 1, engine);
   EXPECT_EQ(stream.device(), "0000:02:00.0");
+  EXPECT_EQ(stream.uuid(), cuda.has_uuids ? "202122232425262728292a2b2c2d2e2f" : "");
   EXPECT_NE(stream.native(), nullptr);
   stream.enter();
   EXPECT_EQ(cuda.current_device, 1);

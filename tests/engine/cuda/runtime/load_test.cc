@@ -15,6 +15,8 @@ namespace paceline::engine::cuda {
 namespace {
 
 using test::FakeCuda;
+using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -97,23 +99,48 @@ TEST(VisibleDevices, WithoutADriverThatIsSaid) {
 }
 
 TEST(VisibleDevices, ADriverThatIsTooOldIsSaidWithBothVersions) {
-  FakeCuda cuda;
-  cuda.count_status = kCudaErrorInsufficientDriver;
-  cuda.driver_version = 12040;
-  EXPECT_THAT(refused_devices(cuda),
-              HasSubstr("supports CUDA up to 12.4, but this program was built with CUDA 13.0"));
+  const struct {
+    int driver, built_with;
+    const char *versions, *next_step;
+  } cases[] = {{12040, 13000,
+                "supports CUDA up to 12.4, but this program was built with CUDA 13.0, which needs driver 580",
+                "or build with CUDA's toolkit 12.8 or 12.9, whose programs this driver runs "
+                "(CUDA_HOME=/usr/local/cuda-12.9 ./x build --all-gpus)"},
+               {11080, 13000,
+                "supports CUDA up to 11.8, but this program was built with CUDA 13.0, which needs driver 580",
+                "install a newer driver"},
+               {11080, 12090,
+                "supports CUDA up to 11.8, but this program was built with CUDA 12.9, which needs driver 525",
+                "install a newer driver"}};
+  for (const auto& [driver, built_with, versions, next_step] : cases) {
+    FakeCuda cuda;
+    cuda.count_status = kCudaErrorInsufficientDriver;
+    cuda.driver_version = driver;
+    CudaApi api = cuda.api();
+    api.built_with = built_with;
+    const auto text = refusal([&] { (void)visible_devices(api, visible(nullptr)); });
+    EXPECT_THAT(text, HasSubstr(versions));
+    EXPECT_THAT(text, EndsWith(next_step));
+  }
 }
 
-TEST(VisibleDevices, TheToolkitsStubIsNoDriver) {
-  FakeCuda cuda;
-  cuda.count_status = kCudaErrorStubLibrary;
-  EXPECT_THAT(refused_devices(cuda), HasSubstr("stub"));
-}
-
-TEST(VisibleDevices, ADriverInTwoVersionsIsSaid) {
-  FakeCuda cuda;
-  cuda.count_status = kCudaErrorSystemDriverMismatch;
-  EXPECT_THAT(refused_devices(cuda), HasSubstr("different versions"));
+TEST(VisibleDevices, MachinesErrorsSayWhatToDo) {
+  const std::pair<CudaStatus, const char*> cases[] = {
+      {3, "see whether nvidia-smi works for this user"},
+      {34, "take the folder stubs out of LD_LIBRARY_PATH"},
+      {46, "nvidia-smi --compute-mode=0"},
+      {209, "./x build --all-gpus"},
+      {222, "install a newer driver"},
+      {802, "systemctl start nvidia-fabricmanager"},
+      {803, "of different versions, as after an update: restart the machine"},
+      {804, "the package cuda-compat serves GPUs of data centres only"},
+      {999, "nvidia-modprobe -u as root"}};
+  for (const auto& [status, next_step] : cases) {
+    FakeCuda cuda;
+    cuda.count_status = status;
+    EXPECT_THAT(refused_devices(cuda),
+                AllOf(HasSubstr(fmt::format(", {}); ", status)), HasSubstr(next_step)));
+  }
 }
 
 TEST(VisibleDevices, NoGpuIsSaidWithTheVariableThatHidesIt) {
@@ -129,9 +156,9 @@ TEST(VisibleDevices, NoGpuIsSaidWithTheVariableThatHidesIt) {
 
 TEST(VisibleDevices, AnyOtherErrorComesWithCallAndText) {
   FakeCuda cuda;
-  cuda.count_status = 999;
+  cuda.count_status = 998;
   EXPECT_THAT(refused_devices(cuda),
-              HasSubstr("cudaGetDeviceCount failed: the text of the error (cudaErrorOfThisTest, 999)"));
+              EndsWith("cudaGetDeviceCount failed: the text of the error (cudaErrorOfThisTest, 998)"));
 }
 
 TEST(CheckDevice, ANumberBeyondThoseVisibleIsRefusedWithWhatThereIs) {
@@ -147,8 +174,13 @@ TEST(CheckDevice, ANumberBeyondThoseVisibleIsRefusedWithWhatThereIs) {
 
 TEST(CheckDevice, AGpuThatIsTooOldIsNamed) {
   FakeCuda cuda;
-  cuda.capability = 75;
-  EXPECT_THAT(refused_device(cuda, 0), HasSubstr("Fake H100 has compute capability 7.5"));
+  cuda.capability = 70;
+  EXPECT_THAT(refused_device(cuda, 0),
+              HasSubstr("Fake H100 has compute capability 7.0, and the kernels need 7.5"));
+  for (const int capability : {75, 80, 120}) {
+    cuda.capability = capability;
+    EXPECT_EQ(check_device(cuda.api(), 0, visible(nullptr)), capability);
+  }
 }
 
 TEST(CheckDevice, EveryCallCanFail) {
@@ -169,11 +201,39 @@ TEST(FindCudnn, ALibraryThatIsNoneOfThatNameIsRefusedWithTheVersionThatIsWanted)
   std::ofstream(folder / "libcudnn.so.9") << "no library";
   // Where cuDNN is installed for the loader, it is found there.
   try {
-    EXPECT_NE(find_cudnn({folder}).handle, nullptr);
+    EXPECT_NE(find_cudnn({folder}, 0).handle, nullptr);
   } catch (const base::Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("--device cuda: needs cuDNN 9.11 or later"));
     EXPECT_THAT(error.what(), HasSubstr((folder / "libcudnn.so.9").string()));
     EXPECT_THAT(error.what(), HasSubstr("pip install nvidia-cudnn-cu13"));
+  }
+}
+
+// A cuDNN for CUDA 13 does not start with a driver for CUDA 12; one for CUDA 12 starts with both.
+TEST(FindCudnn, TakesTheFirstThatTheDriverRuns) {
+  const std::filesystem::path libraries = PACELINE_CUDNN_IMITATIONS;
+  const auto for12 = libraries / "cudnn12", for13 = libraries / "cudnn13";
+  const struct {
+    std::vector<std::filesystem::path> folders;
+    std::filesystem::path with_cuda12, with_cuda13;  // what is taken; empty: nothing
+  } cases[] = {{{for12}, for12, for12}, {{for13}, {}, for13}, {{for13, for12}, for12, for13}};
+  for (const auto& [folders, with_cuda12, with_cuda13] : cases) {
+    for (const int driver : {12040, 12080, 13000}) {
+      const auto& expected = driver < 13000 ? with_cuda12 : with_cuda13;
+      std::string found;
+      try {
+        found = find_cudnn(folders, driver).path;
+      } catch (const base::Error& error) {
+        EXPECT_THAT(error.what(), HasSubstr("--device cuda: needs cuDNN 9.11 or later for CUDA 12, "));
+        EXPECT_THAT(error.what(), HasSubstr((for13 / "libcudnn.so.9").string() +
+                                            ": it is for CUDA 13, and NVIDIA's driver supports CUDA up to " +
+                                            cuda_version(driver)));
+        EXPECT_THAT(error.what(), EndsWith("pip install nvidia-cudnn-cu12"));
+      }
+      // Where a cuDNN is installed for the loader, it comes first.
+      if (!found.empty() && !found.starts_with(libraries.string())) continue;
+      EXPECT_EQ(found, expected.empty() ? "" : (expected / "libcudnn.so.9").string()) << driver;
+    }
   }
 }
 
