@@ -30,12 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
                      .left = header.width / 4.0,
                      .height = header.height / 2.0,
                      .width = header.width / 2.0};
-    const double down = middle.height / 16, across = middle.width / 16;  // what is averaged beside it
-    const Box read{.top = middle.top - down,
-                   .left = middle.left - across,
-                   .height = middle.height + 2 * down,
-                   .width = middle.width + 2 * across};
-    const PartOf part = decoder.decode_part(file, header, 1, read, image);
+    const PartOf part = decoder.decode_part(file, header, 1, with_surroundings(middle, 16, 16), image);
     resizer.resize(image, part, middle, 16, 16, dst);
     decoder.decode(file, header, 1, image, Range{});
   } catch (const BrokenImage&) {

@@ -20,15 +20,6 @@ Box reduced(const Box& box, const ImageHeader& header, const PartOf& image) {
           .width = box.width * across};
 }
 
-/// `box` and what Resizer averages beside it.
-Box read_for(const Box& box, const ImageFormat& format) {
-  const double down = box.height / format.height, across = box.width / format.width;
-  return {.top = box.top - down,
-          .left = box.left - across,
-          .height = box.height + 2 * down,
-          .width = box.width + 2 * across};
-}
-
 }  // namespace
 
 struct ImageDataset::Scratch {
@@ -137,8 +128,9 @@ void ImageDataset::show_part(std::int64_t index, const ChooseBox& choose, bool i
     return;
   }
   const double scale = std::max(seen_.format.height / box.height, seen_.format.width / box.width);
-  const auto part = scratch->decoder.decode_part(bytes, header, scale, read_for(box, seen_.format),
-                                                 scratch->decoded, seen_.range);
+  const auto part = scratch->decoder.decode_part(
+      bytes, header, scale, with_surroundings(box, seen_.format.height, seen_.format.width), scratch->decoded,
+      seen_.range);
   scratch->resizer.resize(scratch->decoded, part, reduced(box, header, part), seen_.format.height,
                           seen_.format.width, pixels);
 }

@@ -93,8 +93,8 @@ class Folders {
     if (!without_class.empty()) fail_without_class(without_class);
     if (!copies.empty())
       notes.push_back(
-          fmt::format("left out: the images of {} inside of classes, as '{}', which is called as one of "
-                      "smaller copies; with classes=leaf it is a class",
+          fmt::format("left out: the images of {} inside of classes ('{}'), whose names say that they are "
+                      "smaller copies; with classes=leaf each is a class",
                       base::counted(copies.size(), "folder"), listing_.directories()[copies.front()]));
     for (const auto& [folder, count] : left_out)
       notes.push_back(fmt::format("left out: {} in '{}', which is not one of train, val and test",

@@ -12,6 +12,16 @@
 
 namespace paceline::data {
 
+/// `box` and what Resizer averages beside it, at most, when it becomes `height` x `width` pixels: as much as
+/// one of these has on each side.
+[[nodiscard]] constexpr Box with_surroundings(const Box& box, int height, int width) {
+  const double down = box.height / height, across = box.width / width;
+  return {.top = box.top - down,
+          .left = box.left - across,
+          .height = box.height + 2 * down,
+          .width = box.width + 2 * across};
+}
+
 /// Scales `box` of `src` (in its pixels, may be fractional) to [height][width][3]. Each output pixel is the
 /// average under a triangle two output pixels wide, or two input pixels when it enlarges: bilinear with
 /// antialiasing, as PIL's resize(box=...) and torchvision do. Sums are of integers.
@@ -21,14 +31,13 @@ namespace paceline::data {
 /// Threads  one object per thread
 class Resizer {
  public:
-  /// At most one level from what PIL gives, in two thirds of the time. A plain area keeps its value.
+  /// At most one level from what PIL gives, in three quarters of the time. A plain area keeps its value.
   void resize(const RgbImage& src, const Box& box, int height, int width, std::span<std::uint8_t> dst) {
     resize(src, {.height = src.height, .width = src.width}, box, height, width, dst);
   }
   /// The same of an image of which `src` is the part `part`. `box` is in pixels of the image.
   ///
-  /// Requires  `src` has the pixels of the box, and as many around it as one output pixel has, where the
-  /// image has them
+  /// Requires  `src` has all of with_surroundings(box) that the image has, and two pixels more on each side
   void resize(const RgbImage& src, const PartOf& part, const Box& box, int height, int width,
               std::span<std::uint8_t> dst);
   /// The very pixels that PIL gives: its weights (multiples of 2^-22), along rows first.

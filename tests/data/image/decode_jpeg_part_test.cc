@@ -87,12 +87,7 @@ TEST(DecodeJpegPart, IsResizedAsTheWholeImageIs) {
   for (int i = 0; i < 200; ++i) {
     const Box box = random_box(230, 310, draw);
     const int height = 1 + static_cast<int>(draw() % 96), width = 1 + static_cast<int>(draw() % 96);
-    const double down = box.height / height, across = box.width / width;
-    const Box read{.top = box.top - down,
-                   .left = box.left - across,
-                   .height = box.height + 2 * down,
-                   .width = box.width + 2 * across};
-    const PartOf place = decoder.decode_part(file, header, 1, read, part);
+    const PartOf place = decoder.decode_part(file, header, 1, with_surroundings(box, height, width), part);
     Bytes of_whole(static_cast<std::size_t>(3 * height * width)), of_part(of_whole.size());
     resizer.resize(whole, box, height, width, of_whole);
     resizer.resize(part, place, box, height, width, of_part);
