@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from launching import check, children, need, places, result, run, runs, stop, train_options, wait_for_checkpoint
+from launching import check, children, free_port, need, places, result, run, runs, stop, train_options, wait_for_checkpoint
 
 SRUN = """#!/usr/bin/env python3
 import os, subprocess, sys
@@ -212,9 +212,7 @@ def torchrun(args, folder):
     if subprocess.run([sys.executable, "-c", "import torch.distributed.run"], capture_output=True).returncode != 0:
         print("PyTorch is not there: torchrun itself is left out (Debian: python3-torch)")
         return
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     # Standard output by way of files: PyTorch 1.13 without any on Python 3.11 fails before it starts a process.
     line = [sys.executable, "-m", "torch.distributed.run", "--redirects", "1", "--tee", "1", "--log_dir", folder / "logs", "--nproc_per_node", args.processes, "--nnodes", "1", "--master_addr",
             "127.0.0.1", "--master_port", port, "--no_python", args.program]
@@ -231,9 +229,7 @@ def mpich(args, folder):
         sys.exit(print("skipped: there is no mpiexec of MPICH (Debian: mpich)") or 77)
     line = [mpiexec, "-n", args.processes, args.program]
     same_bytes(args, folder, "mpiexec", line, library="MPICH")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     code, out, err = run([*line, "doctor", "--no-measure"], env={**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
     check(code == 0 and "joined by gloo" in out, f"MASTER_ADDR: exit {code}\n{out}{err}")
     lost_is_named(args, folder, "mpiexec", line)

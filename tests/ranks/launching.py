@@ -80,11 +80,27 @@ def run_once(words, seconds, **more):
     return job.returncode, out, err
 
 
+def free_port():
+    """A port that stays free until somebody listens there: below those that the system gives to connections, which other tests open
+    meanwhile, and by this process's number, so that two tests do not take the same one."""
+    for attempt in range(1000):
+        port = 12000 + (os.getpid() * 7 + free_port.given) % 20000
+        free_port.given += 1
+        with socket.socket() as free:
+            try:
+                free.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue  # somebody else's
+    raise AssertionError("no port from 12000 to 31999 is free")
+
+
+free_port.given = 0
+
+
 def places(processes):
     """The environments of processes that no launcher starts."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     return [{**os.environ, "RANK": str(rank), "WORLD_SIZE": str(processes), "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
              "MASTER_PORT": str(port)} for rank in range(processes)]
 

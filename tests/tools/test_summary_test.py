@@ -30,6 +30,11 @@ class TestSummary(unittest.TestCase):
         self.assertEqual((code, lines[-1]), (1, "1 passed, 1 failed, 0 skipped"))
         self.assertIn("  b", lines)
 
+    def test_a_failure_is_told_with_the_end_of_its_output(self):
+        _, lines = summary([("b", "fail", "\n".join(f"line {i}" for i in range(100)))])
+        after = lines.index("  b") + 1
+        self.assertEqual(lines[after:after + 30], [f"    | line {i}" for i in range(70, 100)])
+
     def test_a_skipped_test_gives_its_reason(self):
         code, lines = summary([("a", "run", ""), ("g", "notrun", "x_test.cc:3: Skipped\nno data here\n\n[  SKIPPED ]"),
                                ("o", "notrun", "skipped: no PyTorch"), ("d", "disabled", "")])
