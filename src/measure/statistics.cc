@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "base/error.h"
@@ -137,12 +138,37 @@ double accuracy_standard_error(std::span<const double> accuracies, long samples)
                    spread * spread / static_cast<double>(accuracies.size()));
 }
 
+double student_quantile(double probability, double degrees) {
+  base::expects(0.5 <= probability && probability < 1 && degrees >= 1,
+                "0.5 <= probability < 1, degrees >= 1");
+  // With t = sqrt(degrees) tan(angle) the density is c cos(angle)^(degrees - 1), which is smooth and ends:
+  // Simpson's rule has more digits than anybody reads. So many degrees are a normal distribution.
+  degrees = std::min(degrees, 1e6);
+  int sign = 0;  // of std::lgamma, which would keep it in a global variable
+  const double log_scale = ::lgamma_r((degrees + 1) / 2, &sign) - ::lgamma_r(degrees / 2, &sign) -
+                           0.5 * std::log(std::numbers::pi);
+  const auto below = [&](double value) {
+    constexpr int kIntervals = 60;
+    const double angle = std::atan(value / std::sqrt(degrees));
+    double sum = 0;
+    for (int i = 0; i <= kIntervals; ++i) {
+      const double weight = i == 0 || i == kIntervals ? 1 : i % 2 == 1 ? 4 : 2;
+      sum += weight * std::exp(log_scale + (degrees - 1) * std::log(std::cos(angle * i / kIntervals)));
+    }
+    return 0.5 + sum * angle / kIntervals / 3;
+  };
+  double low = 0, high = 1;
+  while (below(high) < probability) high *= 2;
+  for (int halving = 0; halving < 30; ++halving) {
+    const double middle = (low + high) / 2;
+    (below(middle) < probability ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
 double as_rare_as_two_errors(double degrees) {
-  base::expects(degrees >= 1, "degrees >= 1");
-  // Student's quantile as a series in 1 / degrees from the normal quantile z = 2 (Abramowitz and Stegun,
-  // 26.7.5): from two degrees on within 1 % of it, below that smaller by up to 12 %.
-  const double v = 1 / degrees;
-  return 2 + v * (10.0 / 4 + v * (294.0 / 96 + v * (1098.0 / 384 + v * 169950.0 / 92160)));
+  constexpr double kBelowTwoErrors = 0.977249868051821;  // of a normal distribution
+  return std::isinf(degrees) ? 2 : student_quantile(kBelowTwoErrors, degrees);
 }
 
 std::optional<ValidationFigure> best_validated(const Record& record, std::int64_t epochs) {

@@ -365,7 +365,7 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
     if (!texts->empty()) subject.push_back(fmt::format("{}", fmt::join(*texts, ", ")));
   document.subtitle = joined(subject);
 
-  Conclusions conclusions = conclude(records);
+  Conclusions conclusions = conclude(records, options.margin);
   conclusions.scored = options.scored;
   document.trust = text_about_checksums(records);
   document.warnings = options.remarks;

@@ -83,6 +83,11 @@ struct CheckText {
 /// SARIF 2.1.0: one run, the rules with findings, a result for each finding.
 [[nodiscard]] std::string check_sarif(const check::Result& result);
 
+/// A text for each training with epochs, named by its record's id, in the lines of MLPerf's logs (":::MLLOG
+/// {...}"): set-up, epochs, evaluations. Times are sums of recorded seconds. It says that it is no
+/// submission.
+[[nodiscard]] std::vector<NamedText> mllog_files(std::span<const measure::Record> records);
+
 struct BuildOptions {
   std::string title;    ///< empty: made from model and data
   std::string command;  ///< that makes this report; empty: unknown
@@ -91,6 +96,7 @@ struct BuildOptions {
   std::vector<Bound> bounds = {};  ///< for the report's expectations
   /// Of the records' --emulate-link; without it nothing is predicted from such records.
   std::optional<analysis::AddedLink> emulated = {};
+  double margin = analysis::kMargin;                    ///< of claims that an accuracy is no worse
   std::vector<analysis::ScoredPrediction> scored = {};  ///< predictions that were made before
 };
 

@@ -78,7 +78,7 @@ bool Conclusions::is_scaled(const analysis::Cell& cell) const {
   return std::ranges::any_of(weak, has_cell) || std::ranges::any_of(strong, has_cell);
 }
 
-Conclusions conclude(std::span<const measure::Record> records) {
+Conclusions conclude(std::span<const measure::Record> records, double margin) {
   Conclusions result;
   result.records = records;
   result.cells = analysis::make_cells(records);
@@ -87,7 +87,7 @@ Conclusions conclude(std::span<const measure::Record> records) {
   result.losses = losses_of_groups(result);
   result.sweeps = analysis::sweeps(result.cells);
   result.subjects = analysis::by_subject(result.cells);
-  result.convergence = analysis::convergence(result.cells);
+  result.convergence = analysis::convergence(result.cells, margin);
   for (const auto& record : records)
     for (auto& finding : analysis::check(record)) add_remark(result.remarks, std::move(finding), record.id);
   return result;

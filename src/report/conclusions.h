@@ -85,7 +85,10 @@ struct Conclusions {
 /// Cost     some 0.05 s for each subject
 void add_predictions(Conclusions& conclusions, const std::optional<analysis::AddedLink>& emulated);
 
+/// `margin`: by how many a training may be less accurate and still be called no worse.
+///
 /// Requires  records is not empty
-[[nodiscard]] Conclusions conclude(std::span<const measure::Record> records);
+[[nodiscard]] Conclusions conclude(std::span<const measure::Record> records,
+                                   double margin = analysis::kMargin);
 
 }  // namespace paceline::report

@@ -116,11 +116,23 @@ TEST(Statistics, StandardErrorOfAnAccuracyJoinsTestSizeAndSeeds) {
 // Student's table: the quantile that is exceeded on both sides as seldom as two standard errors (4.55 %).
 TEST(Statistics, FewDegreesWantMoreThanTwoErrors) {
   EXPECT_EQ(as_rare_as_two_errors(std::numeric_limits<double>::infinity()), 2);
-  EXPECT_NEAR(as_rare_as_two_errors(2), 4.5266, 0.045);
-  EXPECT_NEAR(as_rare_as_two_errors(3), 3.3068, 0.01);
-  EXPECT_NEAR(as_rare_as_two_errors(4), 2.8693, 0.005);
-  EXPECT_NEAR(as_rare_as_two_errors(10), 2.2837, 0.001);
-  EXPECT_LT(as_rare_as_two_errors(1), 13.968);
+  EXPECT_NEAR(as_rare_as_two_errors(1), 13.968, 0.001);
+  EXPECT_NEAR(as_rare_as_two_errors(2), 4.5266, 0.0001);
+  EXPECT_NEAR(as_rare_as_two_errors(3), 3.3068, 0.0001);
+  EXPECT_NEAR(as_rare_as_two_errors(4), 2.8693, 0.0001);
+  EXPECT_NEAR(as_rare_as_two_errors(10), 2.2837, 0.0001);
+}
+
+// Printed tables of Student's distribution.
+TEST(Statistics, StudentsQuantilesAreThoseOfTables) {
+  EXPECT_NEAR(student_quantile(0.975, 1), 12.7062, 0.0001);
+  EXPECT_NEAR(student_quantile(0.95, 1), 6.3138, 0.0001);
+  EXPECT_NEAR(student_quantile(0.975, 2), 4.3027, 0.0001);
+  EXPECT_NEAR(student_quantile(0.95, 4), 2.1318, 0.0001);
+  EXPECT_NEAR(student_quantile(0.975, 30), 2.0423, 0.0001);
+  EXPECT_NEAR(student_quantile(0.975, std::numeric_limits<double>::infinity()), 1.95996, 0.0001);
+  EXPECT_NEAR(student_quantile(0.975, 1.5), 6.0167, 0.0001);  // by the incomplete beta function
+  EXPECT_NEAR(student_quantile(0.5, 3), 0, 1e-9);
 }
 
 }  // namespace

@@ -25,6 +25,12 @@ std::optional<double> last_accuracy(const Record& record) {
   return measure::final_test_accuracy(record);
 }
 
+/// The record's --seed; "": older records lack it.
+std::string seed_of(const Record& record) {
+  const auto* seed = find_text(record.settings, "seed");
+  return seed != nullptr ? *seed : "";
+}
+
 bool has_accuracy(const Cell& cell) {
   return std::any_of(cell.records.begin(), cell.records.end(),
                      [](const Record* record) { return last_accuracy(*record).has_value(); });
@@ -89,11 +95,9 @@ void choose_records(Variant& variant, const Cell& cell) {
       ++variant.cut_short;
       continue;
     }
-    const auto* seed = find_text(record->settings, "seed");
-    const auto same = std::find_if(variant.records.begin(), variant.records.end(), [&](const Record* other) {
-      const auto* there = find_text(other->settings, "seed");
-      return seed != nullptr && there != nullptr && *there == *seed;
-    });
+    const std::string seed = seed_of(*record);
+    const auto same = std::ranges::find_if(
+        variant.records, [&](const Record* other) { return !seed.empty() && seed_of(*other) == seed; });
     if (same == variant.records.end()) {
       variant.records.push_back(record);
     } else {
@@ -103,28 +107,33 @@ void choose_records(Variant& variant, const Cell& cell) {
   }
 }
 
-/// The reason of the last failure, for each seed that failed and did not succeed later.
-std::vector<std::string> failures(const Variant& variant, const Cell& cell) {
-  std::vector<std::string> reasons;
-  std::map<std::string, std::size_t> places;
+/// Each seed that failed and did not succeed later, with the reason of its last failure.
+std::vector<FailedSeed> failures(const Variant& variant, const Cell& cell) {
+  std::vector<FailedSeed> found;
   for (const Record* failed : cell.failed_repeats) {
-    const auto* seed = find_text(failed->settings, "seed");
-    const bool is_trained =
-        seed != nullptr &&
-        std::any_of(variant.records.begin(), variant.records.end(), [&](const Record* one) {
-          const auto* there = find_text(one->settings, "seed");
-          return there != nullptr && *there == *seed;
-        });
-    if (is_trained) continue;
+    const std::string seed = seed_of(*failed);
+    const auto is_of_seed = [&](const Record* one) { return seed_of(*one) == seed; };
+    if (!seed.empty() && std::ranges::any_of(variant.records, is_of_seed)) continue;
     const std::string reason = failed->reason.empty() ? failed->status : failed->reason;
-    const auto place =
-        seed != nullptr ? places.try_emplace(*seed, reasons.size()).first->second : reasons.size();
-    if (place == reasons.size())
-      reasons.push_back(reason);
+    const auto before = seed.empty() ? found.end() : std::ranges::find(found, seed, &FailedSeed::seed);
+    if (before == found.end())
+      found.push_back({.seed = seed, .reason = reason});
     else
-      reasons[place] = reason;
+      before->reason = reason;
   }
-  return reasons;
+  return found;
+}
+
+/// What each seed reached. One that failed counts as guessing: leaving it out would flatter what fails.
+std::vector<SeedAccuracy> accuracies_by_seed(const Variant& variant) {
+  std::vector<SeedAccuracy> reached;
+  for (const Record* record : variant.records)
+    reached.push_back({.seed = seed_of(*record), .accuracy = *last_accuracy(*record)});
+  const auto& classes = variant.record->data.classes;
+  const double guessed = classes && !classes->empty() ? 1.0 / static_cast<double>(classes->size()) : 0;
+  for (const FailedSeed& failed : variant.failures)
+    reached.push_back({.seed = failed.seed, .accuracy = guessed});
+  return reached;
 }
 
 /// Names of the cells. Cells of two versions of a study have the same names; what tells them apart is added.
@@ -177,13 +186,15 @@ std::optional<std::size_t> find_baseline(const std::vector<Variant>& variants) {
   return found;
 }
 
-void compare_with_baseline(Convergence& result) {
+void compare_with_baseline(Convergence& result, double margin) {
   const Variant& baseline = result.variants[*result.baseline];
   for (std::size_t i = 0; i < result.variants.size(); ++i) {
     Variant& variant = result.variants[i];
     if (i == *result.baseline) continue;
     variant.verdict = compare(*baseline.record, *variant.record, Topic::convergence);
-    if (variant.verdict.comparable()) variant.to_baseline = difference(baseline, variant);
+    if (!variant.verdict.comparable()) continue;
+    variant.to_baseline = difference(baseline, variant);
+    variant.claim = claim(accuracies_by_seed(baseline), accuracies_by_seed(variant), margin);
   }
 }
 
@@ -249,7 +260,7 @@ Difference difference(const Variant& baseline, const Variant& other) {
   Difference result =
       difference(baseline.accuracy, baseline.standard_error, other.accuracy, other.standard_error);
   result.one_seed = baseline.seeds == 1 || other.seeds == 1;
-  result.of_survivors = (result.value > 0 ? other : baseline).failed > 0;
+  result.of_survivors = (result.value > 0 ? other : baseline).failed() > 0;
   double unsure = 0;  // Welch and Satterthwaite: only spreads estimated from seeds contribute
   for (const Variant* one : {&baseline, &other})
     if (one->seeds > 1) unsure += one->seed_variance * one->seed_variance / (one->seeds - 1);
@@ -274,7 +285,6 @@ std::optional<Variant> variant_of(const Cell& cell) {
   variant.updates = last->epochs.back().updates;
   variant.seeds = static_cast<int>(accuracies.size());
   variant.failures = failures(variant, cell);
-  variant.failed = static_cast<int>(variant.failures.size());
   for (const auto& epoch : last->epochs) variant.training_s += epoch.seconds;
   const auto whole = epoch_seconds(*last);
   variant.epoch_measured = !whole.empty();
@@ -313,8 +323,8 @@ std::string changed_settings(const Record& baseline, const Record& variant) {
   return fmt::format("{}", fmt::join(changed, ", "));
 }
 
-std::optional<Convergence> convergence(std::span<const Cell> cells) {
-  Convergence result;
+std::optional<Convergence> convergence(std::span<const Cell> cells, double margin) {
+  Convergence result{.margin = margin};
   const auto all = trainings(cells);
   if (all.empty()) return std::nullopt;
   const auto names = names_of_cells(all);
@@ -332,7 +342,7 @@ std::optional<Convergence> convergence(std::span<const Cell> cells) {
   if (is_of_one_training(all, result.variants)) return std::nullopt;
   result.baseline = find_baseline(result.variants);
   if (!result.baseline) return result;
-  compare_with_baseline(result);
+  compare_with_baseline(result, margin);
   for (const bool in_same_circumstances : {true, false}) find_given_back(result, in_same_circumstances);
   find_best(result);
   return result;

@@ -17,6 +17,7 @@
 
 #include "analysis/compare/cell.h"
 #include "analysis/compare/comparability.h"
+#include "analysis/trainings/claim.h"
 
 namespace paceline::analysis {
 
@@ -38,6 +39,12 @@ struct Difference {
 };
 [[nodiscard]] Difference difference(double baseline, double baseline_error, double other, double other_error);
 
+/// A seed whose training failed and did not succeed later.
+struct FailedSeed {
+  std::string seed;  ///< "": not recorded
+  std::string reason;
+};
+
 struct Variant {
   const Cell* cell = nullptr;
   const measure::Record* record = nullptr;  ///< the record with the accuracy; of several, the last
@@ -49,11 +56,10 @@ struct Variant {
   double epochs = 0;  ///< 0.5 for half an epoch
   std::int64_t updates = 0;
   int seeds = 0;
-  /// Further seeds whose training failed, for example with a loss that is not finite. A seed that was tried
-  /// again and completed does not count.
-  int failed = 0;
-  std::vector<std::string> failures;  ///< their reasons
-  double accuracy = 0;                ///< mean over seeds, last epoch
+  /// Further seeds whose training failed, for example with a loss that is not finite.
+  std::vector<FailedSeed> failures;
+  [[nodiscard]] int failed() const { return static_cast<int>(failures.size()); }
+  double accuracy = 0;  ///< mean over seeds, last epoch
   double standard_error = 0;
   double seed_variance = 0;        ///< the part of standard_error^2 due to the spread over seeds
   double lowest = 0, highest = 0;  ///< over seeds
@@ -65,6 +71,7 @@ struct Variant {
   double peak_lr = 0;
   Verdict verdict;                        ///< against the baseline
   std::optional<Difference> to_baseline;  ///< empty for the baseline itself, and if not comparable
+  std::optional<Claim> claim;             ///< of being no worse than it; empty also with too few seeds
   std::optional<std::size_t> large;       ///< the variant of the same global batch without remedy
   std::optional<Difference> to_large;     ///< difference from `large`
   std::optional<double> given_back;  ///< to_large / what the large batch lost; only if that loss is not noise
@@ -83,6 +90,7 @@ struct Convergence {
   /// from it is noise.
   std::vector<std::size_t> give_back_most;
   std::vector<std::string> missing;  ///< variants without accuracy, and why
+  double margin = kMargin;           ///< of the claims
 };
 
 /// Settings in which a variant differs from the baseline, besides the batch and the workers: "bn sync, warmup
@@ -91,7 +99,7 @@ struct Convergence {
 
 /// Compares all trainings of `converge`, with those of `train` on the same model and data. Without
 /// `converge`, compares several trainings of `train`: several configurations, or one with several seeds.
-/// Empty if there are none.
-[[nodiscard]] std::optional<Convergence> convergence(std::span<const Cell> cells);
+/// Empty if there are none. `margin`: of the claims.
+[[nodiscard]] std::optional<Convergence> convergence(std::span<const Cell> cells, double margin = kMargin);
 
 }  // namespace paceline::analysis

@@ -117,7 +117,8 @@ int show_report(const Settings& settings, const std::vector<measure::Record>& re
   const auto document = report::build(records, {.title = "",
                                                 .command = settings.typed,
                                                 .bounds = settings.report.bounds,
-                                                .emulated = emulated_link(records)});
+                                                .emulated = emulated_link(records),
+                                                .margin = settings.report.margin});
   screen.say("");
   if (settings.json)
     print_records(records);

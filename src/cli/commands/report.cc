@@ -190,6 +190,7 @@ int report_command(const Settings& settings) {
                                      .remarks = remarks,
                                      .bounds = settings.report.bounds,
                                      .emulated = emulated_link(records),
+                                     .margin = settings.report.margin,
                                      .scored = scored(predictions, records)};
   const auto document = inputs.tables.empty() ? report::build(records, options)
                                               : report::build_with_tables(records, inputs.tables, options);
@@ -200,6 +201,12 @@ int report_command(const Settings& settings) {
     base::write_file(file, table::to_plain_csv(rows));
     written.push_back(
         fmt::format("records:  {} ({})", file.string(), base::counted(rows.rows.size(), "row")));
+  }
+  if (const auto& directory = settings.report.mllog; !directory.empty()) {
+    const auto logs = report::mllog_files(records);
+    for (const auto& log : logs) base::write_file(directory / (log.name + ".log"), log.text);
+    written.push_back(
+        fmt::format("mllog:    {} ({})", directory.string(), base::counted(logs.size(), "training")));
   }
   if (summary) std::fputs(report::to_summary(document).c_str(), stdout);
   const bool is_shown = written.empty() && !summary;

@@ -240,6 +240,10 @@ constexpr Row kStudyRows[] = {
      "a row per record, with stable names of columns and every setting: for pandas, R or a spreadsheet, and "
      "for paceline check",
      kReport, at<&S::report, &S::Report::records_csv>()},
+    {"mllog", "DIR", kOutput,
+     "a log for each training in the lines that MLPerf's tools read, in this directory, which is made if needed; it says "
+     "that it is no submission",
+     kReport, at<&S::report, &S::Report::mllog>()},
     {"latex", "DIR", kOutput,
      "a LaTeX file for each table, in this directory, which is made if needed, and tables.tex, which shows "
      "them all; they need the package booktabs",
@@ -254,6 +258,12 @@ constexpr Row kStudyRows[] = {
      kReport | kCompare, at<&S::report, &S::Report::summary>()},
     {"expect", "BOUND", kOutput, expectations_in_words, kReport | kTrain | kStudies,
      Field<S>([](S& s, Text t) { read_bounds(s, t); }, [](const S&) { return std::string(); }), kList},
+    {"margin", "POINTS", kOutput,
+     "by how many points of a percent a training may be less accurate than the baseline and still be called no worse; "
+     "chosen before its accuracy is known",
+     kReport | kConverge | kStudy,
+     Field<S>([](S& s, Text t) { s.report.margin = decimal(t, {.most = 100, .open_below = true}) / 100; },
+              [](const S& s) { return base::as_text(100 * s.report.margin); })},
     {"json", "FILE", kOutput, "the report as JSON, as the page reads it; its directory must exist",
      kReport | kCompare, at<&S::report, &S::Report::json>()},
     {"json", "FILE", kOutput, "the findings as JSON (docs/check.md); its directory must exist", kCheck,

@@ -15,6 +15,7 @@
 
 #include "analysis/compare/interval.h"
 #include "analysis/predict/forecast.h"
+#include "analysis/trainings/claim.h"
 #include "cli/doctor.h"
 #include "cluster/batch_script.h"
 #include "cluster/launch_line.h"
@@ -64,9 +65,10 @@ struct Settings {
 
   struct Report {
     std::vector<std::filesystem::path> records;  ///< files, or directories with records
-    std::filesystem::path html, markdown, csv, json, records_csv, latex, figures;
+    std::filesystem::path html, markdown, csv, json, records_csv, latex, figures, mllog;
     bool summary = false;               ///< only a summary on standard output
     std::vector<report::Bound> bounds;  ///< that figures must keep
+    double margin = analysis::kMargin;  ///< of claims that an accuracy is no worse
     bool is_same_machine = false;       ///< tables may be compared with records
   } report;
 

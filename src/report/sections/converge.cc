@@ -60,7 +60,7 @@ std::vector<TableCell> converge_row(const Convergence& result, std::size_t i) {
           value(static_cast<double>(variant.updates)),
           words(fmt::format("{:.4g}", variant.peak_lr)),
           with_mark(value(variant.seeds),
-                    variant.failed > 0 ? fmt::format("of {}", variant.seeds + variant.failed) : ""),
+                    variant.failed() > 0 ? fmt::format("of {}", variant.seeds + variant.failed()) : ""),
           with_mark(value(variant.training_s), marks_of(*variant.cell)),
           with_mark(with_mark(value(variant.epoch_s), variant.epoch_measured ? "" : "est."),
                     marks_of(*variant.cell)),
@@ -132,12 +132,14 @@ Table converge_table(const Convergence& result) {
     if (variant.seeds == 1)
       footnotes.add(
           "One seed: the spread over seeds is not known, the standard error is the test set's alone.");
-    if (variant.failed > 0)
+    std::vector<std::string> reasons;
+    for (const auto& failure : variant.failures) reasons.push_back(failure.reason);
+    if (variant.failed() > 0)
       footnotes.add(fmt::format(
           "{}: {} of {} trainings failed ({}); its mean is over those that did not, and flatters it.",
-          variant.name, variant.failed, variant.seeds + variant.failed, fmt::join(variant.failures, "; ")));
+          variant.name, variant.failed(), variant.seeds + variant.failed(), fmt::join(reasons, "; ")));
     for (const std::string& lost : variant.cell->lost_repeats)
-      if (std::find(variant.failures.begin(), variant.failures.end(), lost) == variant.failures.end())
+      if (std::ranges::find(reasons, lost) == reasons.end())
         footnotes.add(fmt::format("{}: a repeat was lost: {}.", variant.name, lost));
     if (variant.same_seed > 0)
       footnotes.add(
@@ -163,9 +165,9 @@ Table converge_table(const Convergence& result) {
 std::string text_about_failed(const std::vector<const analysis::Variant*>& remedies) {
   std::string text;
   for (const auto* one : remedies)
-    if (one->failed > 0)
-      text +=
-          fmt::format("; of '{}' {} of {} seeds failed", one->name, one->failed, one->seeds + one->failed);
+    if (one->failed() > 0)
+      text += fmt::format("; of '{}' {} of {} seeds failed", one->name, one->failed(),
+                          one->seeds + one->failed());
   return text;
 }
 
@@ -208,11 +210,11 @@ std::string text_about_remedies(const analysis::Convergence& result) {
 /// "2 seeds each", "one seed against 3 of 4": the number of trainings behind a difference.
 std::string seeds_of(const analysis::Variant& one, const analysis::Variant& baseline) {
   const auto said = [](const analysis::Variant& variant) {
-    const int all = variant.seeds + variant.failed;
-    if (variant.failed > 0) return fmt::format("{} of {} seeds, the others failed", variant.seeds, all);
+    const int all = variant.seeds + variant.failed();
+    if (variant.failed() > 0) return fmt::format("{} of {} seeds, the others failed", variant.seeds, all);
     return all == 1 ? std::string("one seed") : counted(all, "seed");
   };
-  if (one.seeds == baseline.seeds && one.failed == 0 && baseline.failed == 0) return said(one) + " each";
+  if (one.seeds == baseline.seeds && one.failed() == 0 && baseline.failed() == 0) return said(one) + " each";
   return fmt::format("{} against {}", said(one), said(baseline));
 }
 
@@ -239,7 +241,7 @@ std::optional<Paragraph> text_about_accuracy(const Conclusions& conclusions) {
         "batch {}, mean over {}{}. `paceline converge` compares.",
         percent(one.accuracy), 100 * one.standard_error, epochs_text(one.epochs), one.cell->global_batch,
         counted(one.seeds, "seed"),
-        one.failed > 0 ? fmt::format("; {} of {} failed", one.failed, one.seeds + one.failed) : ""));
+        one.failed() > 0 ? fmt::format("; {} of {} failed", one.failed(), one.seeds + one.failed()) : ""));
   }
   if (!result->baseline || !result->large) return std::nullopt;
   const auto& baseline = result->variants[*result->baseline];
@@ -265,6 +267,8 @@ std::optional<Section> converge_section(const Conclusions& conclusions) {
   Section section{.id = "convergence", .title = "What happens to the accuracy?"};
   if (auto said = text_about_accuracy(conclusions)) section.blocks.push_back(std::move(*said));
   section.blocks.push_back(converge_table(result));
+  if (auto said = text_about_claim(result)) section.blocks.push_back(finding(std::move(*said)));
+  if (auto claims = claims_table(result)) section.blocks.push_back(std::move(*claims));
   if (result.variants.empty()) return section;
   if (const auto whole = analysis::whole_trainings(result)) {
     section.blocks.push_back(whole_trainings_table(result, *whole));

@@ -41,6 +41,11 @@ namespace paceline::report {
 [[nodiscard]] std::optional<std::string> answer_by_trainings(
     const std::optional<analysis::Convergence>& convergence);
 
+/// A row per variant with several seeds: whether it is no worse than the baseline; nothing without one.
+[[nodiscard]] std::optional<Table> claims_table(const analysis::Convergence& result);
+/// The same as a sentence about the large batch.
+[[nodiscard]] std::optional<std::string> text_about_claim(const analysis::Convergence& result);
+
 /// Plots the variants' test accuracy over epochs, over updates and over seconds of training, as means over
 /// seeds. The last plot has only variants whose seconds can be compared with the first's. None if nothing was
 /// trained.

@@ -18,7 +18,7 @@ using analysis::ForecastPoint;
 using analysis::Knee;
 using analysis::Predicted;
 
-constexpr const char* kDefinition =
+constexpr const char* kPredictionDefinition =
     "Predicted from these records alone: own work of a step at this batch, the buckets' transfers over the links "
     "that were measured, waiting for the slowest of N workers. Weak scaling: each worker keeps its batch. "
     "Brackets: 90 % intervals. Efficiency: images/s over N times those of one worker. docs/prediction.md.";
@@ -193,7 +193,7 @@ Table table_of_points(const PredictedWorkers& prediction, const std::string& suf
   const auto& [model, forecast] = prediction;
   Table table{.id = "predicted-workers" + suffix,
               .title = "Steps of more workers, predicted",
-              .definition = kDefinition,
+              .definition = kPredictionDefinition,
               .columns = {{.key = "workers", .label = "workers", .format = Format::integer},
                           in_ms("step", "step"),
                           in_rate("rate", "throughput", "images/s"),

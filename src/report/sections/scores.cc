@@ -13,7 +13,7 @@ namespace {
 
 using analysis::ScoredStep;
 
-constexpr const char* kDefinition =
+constexpr const char* kScoresDefinition =
     "measured / predicted: 1.03 is a step that took 3 % longer than predicted. Brackets: the prediction's 90 % "
     "interval; inside: the measured step lies in it. The last two columns are measured over what two naive rivals "
     "predicted from the same steps: the overhead of the most measured workers whatever their number, and the "
@@ -44,7 +44,7 @@ std::optional<Section> scores_section(const Conclusions& conclusions) {
   Table table{
       .id = "prediction-scores",
       .title = "Predictions and what was measured since",
-      .definition = kDefinition,
+      .definition = kScoresDefinition,
       .columns = {{.key = "prediction", .label = "prediction"},
                   {.key = "workers", .label = "workers", .format = Format::integer},
                   {.key = "local_batch", .label = "local batch", .format = Format::integer},

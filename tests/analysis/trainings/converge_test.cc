@@ -266,7 +266,7 @@ TEST(Convergence, CallsNoAdvantageOfTheSeedsThatDidNotFailClear) {
     const auto cells = make_cells(records);
     const auto result = convergence(cells);
     const Variant& remedy = result->variants[2];
-    return std::tuple(remedy.seeds, remedy.failed, std::string(remedy.to_large->word()),
+    return std::tuple(remedy.seeds, remedy.failed(), std::string(remedy.to_large->word()),
                       std::string(remedy.to_baseline->word()));
   };
   EXPECT_EQ(one_of(), std::tuple(2, 1, "of the seeds that did not fail", "clear"));
@@ -287,8 +287,9 @@ TEST(Convergence, CountsAFailedSeedOnceAndNotWhereItWasTrainedAgain) {
   const auto result = convergence(cells);
   ASSERT_EQ(result->variants.size(), 1U);
   EXPECT_EQ(result->variants[0].seeds, 2);
-  EXPECT_EQ(result->variants[0].failed, 1);
-  EXPECT_THAT(result->variants[0].failures, testing::ElementsAre("reason 4"));
+  EXPECT_EQ(result->variants[0].failed(), 1);
+  EXPECT_THAT(result->variants[0].failures,
+              testing::ElementsAre(testing::Field(&FailedSeed::reason, "reason 4")));
 }
 
 TEST(Convergence, RemarksThatATrainingWasResumedWithOtherSettings) {
