@@ -138,8 +138,12 @@ def hold(process, waiting):
             # Who waits for others is inside a call of the system: futex, nanosleep or sched_yield.
             call = int(Path(f"/proc/{process}/task/{thread}/syscall").read_text().split()[0])
             if call in (202, 35, 230, 24) if waiting else call == -1:
-                time.sleep(0.3)  # so that whoever wants that lock has come to it
-                if not is_locked_out(process, thread):
+                # Whoever wants that lock has to come to it, which takes a while beside many other programs.
+                for _ in range(4):
+                    time.sleep(0.25)
+                    if is_locked_out(process, thread):
+                        break
+                else:
                     return thread
             libc.ptrace(PTRACE_DETACH, thread, None, None)
             time.sleep(0.003)
