@@ -178,7 +178,7 @@ TEST_F(NcclHangs, TheAbortEndsACallThatBlocks) {
   }
 }
 
-TEST_F(NcclHangs, ABlockingStartThatDoesNotReturnIsToldToo) {
+TEST_F(NcclHangs, ABlockingStartThatHangsIsTold) {
   is_blocking_ = true;
   for (const int ranks : {2, 4}) {
     SCOPED_TRACE(ranks);

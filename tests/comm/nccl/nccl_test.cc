@@ -138,7 +138,7 @@ TEST_F(Nccl, LeavesTheHostsArraysAndNumbersToTheCommunicatorBelow) {
   EXPECT_EQ(library_.calls("ncclAllReduce"), 2);
 }
 
-TEST_F(Nccl, SaysWhetherTimesContainTheStartOfAThread) {
+TEST_F(Nccl, SaysWhatItsTimesContain) {
   library_.launch_from_another_thread(std::chrono::milliseconds(1));
   for (const bool blocks : {false, true}) {
     is_blocking_ = blocks;
