@@ -15,6 +15,7 @@ def rate(run, precision, batch):
                     1 if run.quick else 8, "--no-measured-kernels")
     record = run.record_of(out)
     window, rank = record["window"], record["ranks"][0]
+    run.shared.setdefault("images_on", {})[f"{precision} {batch}"] = record.get("data", {}).get("images_on", "host")
     figures = {"images_per_s": round(window["samples"] / window["wall_s"], 1), "step_ms": round(1e3 * window["wall_s"] / window["steps"], 3),
                "ledger": round(sum(rank["phases_s"].values()) / rank["wall_s"], 4), "phases_s": rank["phases_s"],
                "first_step_s": record.get("first_step_s")}
@@ -89,12 +90,17 @@ def round_with_peer(run, precision, batch):
     command = [python, HERE.parent / "bench" / "torch_peer.py", "--device", "cuda", "--model", model_of(run), "--precision", precision,
                "--batch", batch, "--steps", 100]
     theirs = figures_in(run.run(command), command)
+    # Both keep the images on the GPU, or both upload each batch.
+    images_on = run.shared["images_on"][key]
+    uploaded = round(1e3 * batch / theirs["uploaded_step_ms"], 1)
+    rate_of_peer = theirs["images_per_s"] if images_on == "device" else uploaded
     rounds = run.shared.setdefault("rounds", {}).setdefault(key, [])
-    rounds.append({"ours": ours, "peer": theirs["images_per_s"], "ratio": round(ours / theirs["images_per_s"], 4),
-                   "peer_uploaded": round(1e3 * batch / theirs["uploaded_step_ms"], 1)})
+    rounds.append({"ours": ours, "peer": rate_of_peer, "ratio": round(ours / rate_of_peer, 4), "images_on": images_on,
+                   "peer_uploaded": uploaded})
     run.figures[f"peer {key}"] = {"peer": theirs, "rounds": rounds}
     ratios = [one["ratio"] for one in rounds]
-    return (f"{key}: {theirs['peer']} (eager) {theirs['images_per_s']:,.0f} images/s, images on the GPU; Paceline / PyTorch "
+    return (f"{key}: {theirs['peer']} (eager) {rate_of_peer:,.0f} images/s, "
+            f"{'both with images on the GPU' if images_on == 'device' else 'both upload each batch'}; Paceline / PyTorch "
             f"{median(ratios):.2f}" + (f" [{min(ratios):.2f}, {max(ratios):.2f}] in {len(ratios)} rounds" if len(ratios) > 1 else ""))
 
 

@@ -135,14 +135,16 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
         fmt::format("skipped: {} not end in {}",
                     base::counted(found.passed_over, "file whose name does", "files whose names do"),
                     data::kImageEndings));
+  if (set.size() > 0) {
+    require_memory(options, resolved, graph, source, backend, conditions,
+                   plan_run(options, resolved, graph, source, backend, limits), limits);
+    const auto kernels = backend.machine->prepare(graph, planning_options(options, resolved, backend),
+                                                  kernel_request(options, info.algorithms));
+    resolved.algorithms = kernels.algorithms;
+    if (!kernels.passed_over.empty()) all.notes.push_back(kernels.note);
+  }
   begin(all);
   if (set.size() == 0) return;
-  require_memory(options, resolved, graph, source, backend, conditions,
-                 plan_run(options, resolved, graph, source, backend, limits), limits);
-  resolved.algorithms = backend.machine
-                            ->prepare(graph, planning_options(options, resolved, backend),
-                                      kernel_request(options, info.algorithms))
-                            .algorithms;
   const auto engine = backend.machine->compile(graph, compile_options(options, resolved, backend, 0));
   read_weights(info.path, engine->graph(), engine->layout(), engine->weights());
   engine->weights_changed();

@@ -303,10 +303,10 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
   const auto limits = memory_limits(backend, resolved.local_workers);
   const auto plan = plan_run(options, resolved, graph, source, backend, limits);
   require_memory(options, resolved, graph, source, backend, conditions, plan, limits);
-  resolved.algorithms = backend.machine
-                            ->prepare(graph, planning_options(options, resolved, backend),
-                                      kernel_request(options, info.algorithms))
-                            .algorithms;
+  const auto kernels = backend.machine->prepare(graph, planning_options(options, resolved, backend),
+                                                kernel_request(options, info.algorithms));
+  resolved.algorithms = kernels.algorithms;
+  if (!kernels.passed_over.empty()) notes.push_back(kernels.note);
 
   Record record = begin_record(options, resolved, graph, source, plan, limits, backend);
   record.kind = record.id = "evaluate";

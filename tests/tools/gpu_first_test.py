@@ -37,7 +37,7 @@ STEPS = gpu_first.STEPS
 RECORD = {
     "schema": "paceline-record-1", "steps": [{"update": i + 1, "loss": 2.3 - 0.01 * i} for i in range(60)],
     "window": {"samples": 1000, "wall_s": 0.5, "steps": 10}, "ranks": [{"wall_s": 2.0, "phases_s": {"forward": 2.0}}],
-    "epochs": [{"test_accuracy": 0.99, "seconds": 1}], "communication": {"communicator": "nccl"},
+    "epochs": [{"test_accuracy": 0.99, "seconds": 1}], "communication": {"communicator": "nccl"}, "data": {"images_on": "device"},
     "memory": {"device": {"plan_bytes": 10**9, "available_bytes": 79 * 10**9 + 5 * 10**8,
                           "use": {"total_bytes": 80 * 10**9, "used_bytes": 9 * 10**8, "engines_bytes": 3 * 10**8}}},
     "gpus": [{"course": {"sm_mhz": [1900, None, 1980], "watts": [], "celsius": [40]}, "held_back": {}}]}
@@ -174,13 +174,18 @@ class GpuFirst(unittest.TestCase):
             self.assertGreater(len(row["said"]), 10, row)
         self.assertEqual(record["speed"], "bf16, batch 512: 2,000 images/s")
         by_name = {row["name"]: row for row in record["steps"]}
-        self.assertIn("Paceline / PyTorch 2.50", by_name["peer"]["said"])
+        self.assertIn("800 images/s, both with images on the GPU; Paceline / PyTorch 2.50", by_name["peer"]["said"])
         self.assertIn("2.50 [2.50, 2.50] in 2 rounds", by_name["fp32"]["said"])
         self.assertIn("peer fp32 512", by_name["fp32"]["figures"])
         self.assertIn("phases_s", by_name["fp32"]["figures"]["fp32 512"])
         self.assertEqual(by_name["speed"]["figures"]["bf16 512"]["gpu"]["sm_mhz"], 1940)
         self.assertEqual(by_name["kernels"]["figures"]["tests"], 4)
         self.assertEqual(json.loads((self.machine.folder / "out/gpu-first.json").read_text())["steps"], record["steps"])
+
+    def test_both_sides_upload_each_batch_or_neither_does(self):
+        (self.machine.folder / "record.json").write_text(json.dumps({**RECORD, "data": {"images_on": "host"}}))
+        peer, = self.machine.run(only("peer"))["steps"]
+        self.assertIn("426,667 images/s, both upload each batch; Paceline / PyTorch 0.00", peer["said"])
 
     def test_without_units_for_bf16_the_speed_is_that_of_fp32(self):
         (self.machine.folder / "device.json").write_text(json.dumps({**PROBE["device"], "precision": "fp32"}))

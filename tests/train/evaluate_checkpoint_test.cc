@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <numeric>
 
 #include "base/file.h"
 #include "fixture.h"
+#include "forwarding_engine.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/classify.h"
 #include "train/evaluate.h"
 
 namespace paceline::train {
@@ -101,8 +104,8 @@ TEST_F(EvaluateCheckpoint, TakesTheBestEpochOfADirectoryAndEitherPart) {
               HasSubstr("has no validation part"));
 }
 
-TEST_F(EvaluateCheckpoint, EvaluationMayHaveItsOwnSize) {
-  const auto images = directory_ / "images";
+/// 80 images of 40x40 below `images`, of two classes.
+void write_stripes(const std::filesystem::path& images) {
   for (int i = 0; i < 80; ++i) {  // shades and stripes
     std::string pixels(40 * 40 * 3, static_cast<char>(3 * i));
     for (std::size_t at = 0; at < pixels.size(); at += 7 + static_cast<std::size_t>(i)) pixels[at] = '\xff';
@@ -110,6 +113,11 @@ TEST_F(EvaluateCheckpoint, EvaluationMayHaveItsOwnSize) {
     std::filesystem::create_directories(folder);
     base::write_file(folder / (std::to_string(i) + ".ppm"), std::string_view("P6\n40 40\n255\n" + pixels));
   }
+}
+
+TEST_F(EvaluateCheckpoint, EvaluationMayHaveItsOwnSize) {
+  const auto images = directory_ / "images";
+  write_stripes(images);
   const std::string spec = "folder:" + images.string() + ",size=24";
   Options options = small("sized");
   options.model = "resnet8-cifar";
@@ -139,6 +147,83 @@ TEST_F(EvaluateCheckpoint, EvaluationMayHaveItsOwnSize) {
   EXPECT_THAT([&] { (void)train(options); },
               testing::ThrowsMessage<base::Error>(
                   HasSubstr("takes images of 24x24 alone, and none of 40x40; leave eval-size out")));
+}
+
+class CountsWarmUps final : public ForwardingEngine {
+ public:
+  CountsWarmUps(std::unique_ptr<engine::Engine> engine, std::atomic<int>& warm)
+      : ForwardingEngine(std::move(engine)), warm_(warm) {}
+  void warm_up(const engine::WarmUp& coming) override {
+    ForwardingEngine::warm_up(coming);
+    ++warm_;
+  }
+
+ private:
+  std::atomic<int>& warm_;
+};
+
+// What it allocates, loads and captures comes before the first collective, like that of the other engine.
+TEST_F(EvaluateCheckpoint, WarmsUpTheEngineOfItsSize) {
+  write_stripes(directory_ / "images");
+  Options options = small("sized");
+  options.model = "resnet8-cifar";
+  options.data = "folder:" + (directory_ / "images").string() + ",size=24,eval-size=40";
+  options.device = "cuda-on-host";
+  options.steps = 2;
+  for (const int workers : {1, 2}) {
+    options.workers = workers;
+    options.out = directory_ / ("sized-" + std::to_string(workers));
+    std::atomic<int> engines = 0, warm = 0;
+    auto backend = backend_of(options.device);
+    backend.made_up->on_compile = [&](const graph::Graph& graph, const engine::CompileOptions& how) {
+      ++engines;
+      return std::make_unique<CountsWarmUps>(engine::compile("cuda-on-host", graph, how), warm);
+    };
+    Progress progress;
+    progress.step = [&](std::int64_t, std::int64_t, double, double) { EXPECT_EQ(warm, 2 * workers); };
+    EXPECT_EQ(run(options, backend, {}, progress).status, "complete");
+    EXPECT_EQ(engines, 2 * workers);
+    EXPECT_EQ(warm, 2 * workers);
+  }
+}
+
+TEST_F(EvaluateCheckpoint, TriesAlgorithmsAndNamesThosePassedOver) {
+  Options options = small("tried");
+  options.device = "cuda-on-host";
+  const Record trained = train(options);
+  options.local_batch = trained.local_batch;
+  options.global_batch = 0;
+  const auto algorithms = std::make_shared<const engine::KernelAlgorithms>();
+  int prepared = 0, compiled = 0;
+  auto backend = backend_of(options.device);
+  backend.made_up->on_prepare = [&](const graph::Graph&, const engine::CompileOptions&,
+                                    const engine::KernelRequest&) {
+    EXPECT_EQ(compiled, 0);
+    ++prepared;
+    return engine::PreparedKernels{.algorithms = algorithms,
+                                   .chosen_by = "heuristics",
+                                   .note = "one algorithm was passed over",
+                                   .passed_over = {{"forward", "first", "cannot be started: no"}}};
+  };
+  backend.made_up->on_compile = [&](const graph::Graph& graph, const engine::CompileOptions& how) {
+    EXPECT_EQ(how.algorithms, algorithms);
+    ++compiled;
+    return engine::compile("cuda-on-host", graph, how);
+  };
+  const Record record = evaluate_checkpoint(options, {.checkpoint = options.out}, backend, {}, {});
+  EXPECT_EQ(prepared, 1);
+  EXPECT_EQ(compiled, 1);
+  EXPECT_THAT(record.notes, testing::Contains("one algorithm was passed over"));
+
+  prepared = compiled = 0;
+  write_stripes(directory_ / "images");
+  std::vector<std::string> notes;
+  classify_images(
+      options, {.checkpoint = options.out, .images = {directory_ / "images" / "test"}}, backend, {},
+      [&](const ImagesToClassify& given) { notes = given.notes; }, [](const ClassifiedImage&) {});
+  EXPECT_EQ(prepared, 1);
+  EXPECT_EQ(compiled, 1);
+  EXPECT_THAT(notes, testing::Contains("one algorithm was passed over"));
 }
 
 // Whoever prepares the images, and for any number of workers.

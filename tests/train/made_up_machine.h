@@ -28,6 +28,10 @@ class MadeUpMachine final : public Machine {
   graph::MemoryPlan plan(const graph::Graph& graph, const engine::CompileOptions& how) const override {
     return on_plan ? on_plan(graph, how) : engine::plan(device_, graph, how);
   }
+  engine::PreparedKernels prepare(const graph::Graph& graph, const engine::CompileOptions& how,
+                                  const engine::KernelRequest& asked) const override {
+    return on_prepare ? on_prepare(graph, how, asked) : Machine::prepare(graph, how, asked);
+  }
   std::vector<std::unique_ptr<comm::Communicator>> communicators(
       int ranks, std::chrono::seconds deadline) const override {
     if (on_communicators) return on_communicators(ranks, deadline);
@@ -54,6 +58,9 @@ class MadeUpMachine final : public Machine {
   std::function<std::unique_ptr<engine::Engine>(const graph::Graph&, const engine::CompileOptions&)>
       on_compile;
   std::function<graph::MemoryPlan(const graph::Graph&, const engine::CompileOptions&)> on_plan;
+  std::function<engine::PreparedKernels(const graph::Graph&, const engine::CompileOptions&,
+                                        const engine::KernelRequest&)>
+      on_prepare;
   std::function<std::vector<std::unique_ptr<comm::Communicator>>(int, std::chrono::seconds)> on_communicators;
   std::function<std::optional<DeviceShare>(int)> on_device;
   std::function<measure::OpenGpus(int)> on_gpus;

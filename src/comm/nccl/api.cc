@@ -1,8 +1,10 @@
 #include "comm/nccl/api.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -10,11 +12,26 @@
 namespace paceline::comm::nccl {
 namespace {
 
-constexpr base::LibraryWanted kWanted{.kind = base::ErrorKind::device,
-                                      .asked = "nccl",
-                                      .file = "libnccl.so.2",
-                                      .product = "NCCL 2.18 or later",
-                                      .install = "pip install nvidia-nccl-cu13"};
+/// The version of CUDA that NVIDIA's driver supports, such as 12080; 0 without a driver.
+int cuda_of_driver() {
+  int (*version)(int*) = nullptr;
+  int found = 0;
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (driver == nullptr) return 0;
+  return base::SharedLibrary{.handle = driver, .path = {}}.find("cuDriverGetVersion", version) &&
+                 version(&found) == 0
+             ? found
+             : 0;
+}
+
+const base::LibraryWanted& wanted() {
+  static const base::LibraryWanted one{.kind = base::ErrorKind::device,
+                                       .asked = "nccl",
+                                       .file = "libnccl.so.2",
+                                       .product = "NCCL 2.18 or later",
+                                       .install = install_command(cuda_of_driver())};
+  return one;
+}
 
 std::string refusal(const base::SharedLibrary& library) {
   Status (*version)(int*) = nullptr;
@@ -28,7 +45,7 @@ std::string refusal(const base::SharedLibrary& library) {
 
 const Api& open_nccl() {
   static const Api api =
-      nccl_api(base::find_library(kWanted, base::library_folders(base::process_environment()), refusal));
+      nccl_api(base::find_library(wanted(), base::library_folders(base::process_environment()), refusal));
   return api;
 }
 
@@ -37,7 +54,7 @@ Api nccl_api(const base::SharedLibrary& library) {
   const auto find = [&](const char* name, auto& function) {
     if (!library.find(name, function))
       base::fail(base::ErrorKind::device, "nccl: {} has no {}; install {}, for example: {}", library.path,
-                 name, kWanted.product, kWanted.install);
+                 name, wanted().product, wanted().install);
   };
 #define PACELINE_FIND(name) find(#name, api.name)  // written once: the names cannot differ
   PACELINE_FIND(ncclGetVersion);
@@ -53,6 +70,15 @@ Api nccl_api(const base::SharedLibrary& library) {
   PACELINE_FIND(ncclBroadcast);
 #undef PACELINE_FIND
   return api;
+}
+
+const char* install_command(int driver) {
+  return driver > 0 && driver < 13000 ? "pip install nvidia-nccl-cu12" : "pip install nvidia-nccl-cu13";
+}
+
+bool is_blocking(const base::EnvironmentLookup& environment) {
+  const char* const asked = environment("NCCL_COMM_BLOCKING");
+  return asked != nullptr && std::string_view(asked) == "1";
 }
 
 std::string make_deterministic() {

@@ -35,7 +35,7 @@ struct Config {
   std::size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
   unsigned version = kOldest;
-  int blocking = 0;
+  int blocking = 0;                ///< is_blocking(): 1
   int cga_cluster_size = INT_MIN;  ///< INT_MIN, here and below: NCCL chooses
   int min_ctas = INT_MIN;
   int max_ctas = INT_MIN;
@@ -76,6 +76,13 @@ struct Api {
 ///
 /// Errors   Error(device) naming a function that it lacks
 [[nodiscard]] Api nccl_api(const base::SharedLibrary& library);
+
+/// What installs NCCL for a driver that supports CUDA up to `driver`, such as 12080; 0: unknown.
+[[nodiscard]] const char* install_command(int driver);
+
+/// Whether NCCL_COMM_BLOCKING=1 asks for calls that block: NCCL then overrides Config::blocking. From 2.23 on
+/// a call that does not block starts a thread, and the thread what the call is for.
+[[nodiscard]] bool is_blocking(const base::EnvironmentLookup& environment = base::process_environment());
 
 /// Fixes NCCL's choice of algorithms through this process's environment: NCCL_ALGO=Ring, NCCL_PROTO=Simple,
 /// NCCL_NVLS_ENABLE=0, unless the user has set them. Then the order of additions is the same in every run

@@ -50,6 +50,7 @@ constexpr milliseconds kToReturn{2000};
 constexpr milliseconds kLongestPause{50};
 
 constexpr const char* kOfDevice = "a call of the device";
+constexpr const char* kInit = "ncclCommInitRankConfig";
 
 std::string text_of(const CollectiveName& name) {
   return fmt::format("{} {} of {} floats", name.function, name.number, name.count);
@@ -63,17 +64,19 @@ std::string text_of(milliseconds time) {
 }  // namespace
 
 Connection::Connection(const Api& api, std::unique_ptr<base::SideStream> stream, Communicator& host,
-                       milliseconds deadline, std::function<void(const std::string&)> hangs)
+                       ConnectionOptions options)
     : api_(api),
       stream_(std::move(stream)),
       host_(host),
-      deadline_(deadline),
-      patience_(std::min(kToReturn, deadline)),
+      deadline_(options.deadline),
+      patience_(std::min(kToReturn, options.deadline)),
+      is_blocking_(options.is_blocking),
       who_(fmt::format("nccl: rank {} of {} (device {})", host.rank(), host.size(), stream_->device())),
-      hangs_(std::move(hangs)) {}
+      hangs_(std::move(options.hangs)) {}
 
 Connection::~Connection() {
   is_over_ = true;
+  if (opens_.joinable()) opens_.join();
   asks_.reset();  // its last look aborts
   call_ = "the end of the stream";
   stream_.reset();
@@ -86,11 +89,40 @@ void Connection::open(const UniqueId& id) {
   const auto pause = std::min(kWatchPause, deadline_);
   asks_.emplace(pause, [this] { ask(); });
   decides_.emplace(pause, [this] { decide(); });
+  if (is_blocking_) return open_in_thread(id);
   Lock lock = enter();
   stream_->enter();
-  call_ = "ncclCommInitRankConfig";
-  const auto status = api_.ncclCommInitRankConfig(&comm_, host_.size(), id, host_.rank(), &config);
-  settle(lock, in_progress(), "ncclCommInitRankConfig", status);
+  call_ = kInit;
+  Comm comm = nullptr;
+  const auto status = api_.ncclCommInitRankConfig(&comm, host_.size(), id, host_.rank(), &config);
+  comm_ = comm;
+  settle(lock, in_progress(), kInit, status);
+  const std::lock_guard brief(mutex_);
+  is_open_ = true;
+}
+
+void Connection::open_in_thread(const UniqueId& id) {
+  const auto begin = Clock::now();
+  is_opening_ = true;
+  opens_ = std::thread([this, id] {
+    try {
+      stream_->enter();
+      Config config{.blocking = 1};
+      Comm comm = nullptr;
+      opened_ = api_.ncclCommInitRankConfig(&comm, host_.size(), id, host_.rank(), &config);
+      comm_ = comm;  // ask() aborts it if the rank has failed meanwhile
+    } catch (const std::exception& error) {
+      give_up(ErrorKind::device, fmt::format("{}: {}", who_, error.what()));
+    }
+    is_opening_ = false;
+  });
+  for (; is_opening_; std::this_thread::sleep_for(kPollPause)) {
+    if (Clock::now() - begin >= deadline_)
+      give_up(ErrorKind::comm, late(fmt::format("{}, {},", in_progress(), kInit)));
+    check();
+  }
+  Lock lock = enter();
+  settle(lock, in_progress(), kInit, opened_);
   const std::lock_guard brief(mutex_);
   is_open_ = true;
 }
@@ -180,13 +212,29 @@ void Connection::enter(Lock& lock) const {
   call_ = kOfDevice;
 }
 
+bool Connection::lock_to_ask(Lock& lock) const {
+  if (!is_blocking_) {
+    lock.lock();
+    return true;
+  }
+  // After a failure whoever holds it is about to release it, or is in a call that only the abort ends.
+  std::optional<base::TimePoint> failed;
+  for (; !lock.try_lock(); std::this_thread::sleep_for(kPollPause)) {
+    if (!failed && has_failed()) failed = Clock::now();
+    if (failed && Clock::now() - *failed > patience_ / 4) return false;
+  }
+  return true;
+}
+
 void Connection::ask() {
   Comm gone = nullptr;
   {
-    const std::lock_guard lock(device_mutex_);
-    if (!is_over_ && !has_failed()) check_device();
-    if (!is_over_ && !has_failed()) check_host();  // now the collective that it ends is known
-    if (is_over_ || has_failed()) gone = std::exchange(comm_, nullptr);
+    Lock lock(device_mutex_, std::defer_lock);
+    if (lock_to_ask(lock)) {
+      if (!is_over_ && !has_failed()) check_device();
+      if (!is_over_ && !has_failed()) check_host();  // now the collective that it ends is known
+    }
+    if (is_over_ || has_failed()) gone = comm_.exchange(nullptr);
   }
   // Not ncclCommFinalize and ncclCommDestroy, which wait for peers: the communicators of this process end one
   // after the other in one thread. Without the mutex, so that the engine's thread gets the failure meanwhile.
@@ -228,8 +276,13 @@ void Connection::decide() {
   const Clock::duration passed = std::min<Clock::duration>(now - std::exchange(decided_, now), kLongestPause);
   const auto looks = looks_.load();
   stands_still_ = looks == std::exchange(looks_seen_, looks) ? stands_still_ + passed : Clock::duration();
-  if (!has_failed()) check_time(passed);
-  if (hangs_ && stands_still_ > patience_ && has_failed()) std::exchange(hangs_, {})(hang());
+  if (!has_failed()) {
+    check_time(passed);
+    if (is_blocking_ && has_failed()) stands_still_ = {};  // the abort may end the call
+  }
+  opens_still_ = is_opening_ && has_failed() ? opens_still_ + passed : Clock::duration();
+  if (hangs_ && std::max(stands_still_, opens_still_) > patience_ && has_failed())
+    std::exchange(hangs_, {})(hang());
 }
 
 void Connection::check_host() {
@@ -293,7 +346,7 @@ std::string Connection::hang() const {
     const std::lock_guard lock(mutex_);
     if (is_posting_) what = text_of(under_way_.back());
   }
-  return fmt::format("{}: {} does not return, in {}", who_, call_.load(), what);
+  return fmt::format("{}: {} does not return, in {}", who_, is_opening_ ? kInit : call_.load(), what);
 }
 
 std::string Connection::stuck() const {

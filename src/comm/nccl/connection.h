@@ -2,14 +2,16 @@
 
 /// One rank's NCCL communicator, with its stream and the collectives in progress on it.
 ///
-/// Calls of NCCL that continue in the background are polled. Any failure (an error of NCCL, a collective that
-/// is not done by its deadline, a call of NCCL or of the device that does not return, a failure of the host
-/// communicator, which knows of lost ranks) is reported to the host communicator, then ends in ncclCommAbort,
-/// which also ends what the device waits for.
+/// Calls of NCCL that continue in the background are polled; with ConnectionOptions::is_blocking none does,
+/// and the start, which waits for all ranks, has a thread of its own. Any failure (an error of NCCL, a
+/// collective that is not done by its deadline, a call of NCCL or of the device that does not return, a
+/// failure of the host communicator, which knows of lost ranks) is reported to the host communicator, then
+/// ends in ncclCommAbort, which also ends what the device waits for.
 ///
 /// Two threads watch, since any call of NCCL or of the device may never return: a driver waits inside a call
 /// for the device to drain, and the device waits for a rank that is lost. One thread asks the device and
-/// NCCL, and aborts. The other one decides, calls neither, and takes no lock that is held in such a call.
+/// NCCL, and aborts. The other one decides, calls neither, and takes no lock that is held in such a call. If
+/// calls of NCCL block, the abort takes none either: it is what ends them.
 ///
 /// Errors   every call: the first failure, as Error(comm) with rank and collective; Error(device) of the
 ///          stream
@@ -70,11 +72,18 @@ struct Operation {
 };
 using OperationRef = std::shared_ptr<Operation>;
 
+/// See Options in nccl.h.
+struct ConnectionOptions {
+  std::chrono::milliseconds deadline;
+  bool is_blocking = false;
+  std::function<void(const std::string&)> hangs = {};
+};
+
 class Connection {
  public:
-  /// `host` joins the same ranks, and outlives this. `hangs`: see Options in nccl.h.
+  /// `host` joins the same ranks, and outlives this.
   Connection(const Api& api, std::unique_ptr<base::SideStream> stream, Communicator& host,
-             std::chrono::milliseconds deadline, std::function<void(const std::string&)> hangs = {});
+             ConnectionOptions options);
   /// Aborts NCCL. While a call does not return, this does not either: the thread in it uses these members,
   /// and `hangs` has been called.
   ~Connection();
@@ -107,11 +116,15 @@ class Connection {
   /// does not return.
   [[nodiscard]] Lock enter() const;
   void enter(Lock& lock) const;
+  /// open() if calls block.
+  void open_in_thread(const UniqueId& id);
   [[nodiscard]] OperationRef new_operation();
   /// Waits until a call that continues in the background is over.
   void settle(Lock& lock, const std::string& what, const char* function, Status status);
 
-  void ask();           ///< one look of the thread that calls the device and NCCL
+  void ask();  ///< one look of the thread that calls the device and NCCL
+  /// Locks the device's mutex for ask(). False: the rank has failed while a call that blocks holds it.
+  [[nodiscard]] bool lock_to_ask(Lock& lock) const;
   void check_device();  ///< which collectives are done, and whether NCCL has failed
   void check_host();    ///< gives up if the host's communicator has failed
   void decide();        ///< one look of the thread that calls neither
@@ -133,11 +146,11 @@ class Connection {
   std::unique_ptr<base::SideStream> stream_;
   Communicator& host_;
   const std::chrono::milliseconds deadline_, patience_;
+  const bool is_blocking_;
   const std::string who_;  ///< "nccl: rank 1 of 4 (device 0000:3B:00.0)"
 
   mutable std::mutex
-      device_mutex_;     ///< guards the members below, and is held in calls of NCCL and the device
-  Comm comm_ = nullptr;  ///< null before open() and after an abort
+      device_mutex_;  ///< guards the members below, and is held in calls of NCCL and the device
   std::vector<OperationRef> operations_;
   std::int64_t posted_ = 0;
 
@@ -148,6 +161,10 @@ class Connection {
   bool is_posting_ = false;               ///< the last of them
   std::int64_t begun_ = 0;                ///< the last that the device is known to have reached
 
+  std::atomic<Comm> comm_{nullptr};  ///< null before open() and after an abort
+  std::thread opens_;                ///< of open_in_thread()
+  Status opened_ = kSuccess;         ///< what it got; read when is_opening_ is false
+  std::atomic<bool> is_opening_{false};
   mutable std::atomic<const char*> call_{""};  ///< the last call that was begun, for messages
   std::atomic<std::int64_t> looks_{0};         ///< of ask(), that have returned
   std::atomic<bool> is_over_{false};
@@ -157,6 +174,7 @@ class Connection {
   base::TimePoint decided_{};
   std::int64_t looks_seen_ = 0, watched_ = 0;
   base::Clock::duration stands_still_{};  ///< how long looks_ has not moved
+  base::Clock::duration opens_still_{};   ///< how long the start has gone on after a failure
   base::Clock::duration waited_{};        ///< how long collective `watched_`, which has begun, was the oldest
 
   std::optional<Watch> asks_, decides_;  ///< last: they use all of the above

@@ -59,8 +59,12 @@ class Nccl final : public Forwarding {
   [[nodiscard]] std::string name() const override { return is_open() ? "nccl" : inner().name(); }
   [[nodiscard]] std::string algorithm() const override {
     if (!is_open()) return inner().algorithm();
-    return fmt::format("{} of NCCL {}; the host's numbers: {}", tree_ ? "all-gather and tree" : "the choice",
-                       version_, inner().name());
+    // Times are between marks on the device, set before the call and after it.
+    return fmt::format(
+        "{} of NCCL {}, calls {}; the host's numbers: {}", tree_ ? "all-gather and tree" : "the choice",
+        version_,
+        options_.is_blocking ? "that block" : "that do not block: times contain the start of a thread",
+        inner().name());
   }
 
   base::OwnedArray array(std::size_t size, const base::Memory& memory) override {
@@ -166,8 +170,10 @@ class Nccl final : public Forwarding {
     int version = 0;
     (void)api_->ncclGetVersion(&version);  // cannot fail, since it was called before
     version_ = version_text(version);
-    auto connection =
-        std::make_shared<Connection>(*api_, std::move(stream), inner(), options_.deadline, options_.hangs);
+    auto connection = std::make_shared<Connection>(
+        *api_, std::move(stream), inner(),
+        ConnectionOptions{
+            .deadline = options_.deadline, .is_blocking = options_.is_blocking, .hangs = options_.hangs});
     connection->open(id);
     connection_ = std::move(connection);
   }

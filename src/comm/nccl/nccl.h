@@ -30,6 +30,7 @@ struct Options {
   /// Threads  any
   std::function<const Api&()> open = open_nccl;
   std::chrono::milliseconds deadline{60000};         ///< as of the wrapped communicators
+  bool is_blocking = nccl::is_blocking();            ///< whether calls of NCCL block
   std::function<void(const std::string&)> say = {};  ///< prints rank 0's messages; may be empty
   /// Called once by a rank that has failed, when a call of NCCL or of its device does not return; gets rank,
   /// call and collective. Nothing can end the thread in this call, so the communicators cannot be destroyed

@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/side_stream.h"
@@ -51,6 +53,25 @@ TEST(NcclApi, AConfigIsThatOfItsHeader) {
 TEST(NcclApi, VersionsAreReadable) {
   EXPECT_EQ(version_text(22809), "2.28.9");
   EXPECT_EQ(version_text(kOldest), "2.18.0");
+}
+
+TEST(NcclApi, TheAdviceFollowsTheDriver) {
+  for (const auto& [driver, command] : {std::pair(0, "pip install nvidia-nccl-cu13"),
+                                        {12080, "pip install nvidia-nccl-cu12"},
+                                        {12090, "pip install nvidia-nccl-cu12"},
+                                        {13000, "pip install nvidia-nccl-cu13"}})
+    EXPECT_STREQ(install_command(driver), command) << driver;
+}
+
+TEST(NcclApi, BlocksIfTheEnvironmentSaysSo) {
+  const auto asked = [](const char* value) {
+    return is_blocking([value](const char* name) {
+      return std::string_view(name) == "NCCL_COMM_BLOCKING" ? value : nullptr;
+    });
+  };
+  EXPECT_FALSE(asked(nullptr));
+  EXPECT_FALSE(asked("0"));
+  EXPECT_TRUE(asked("1"));
 }
 
 TEST(NcclApi, DeterministicLeavesWhatTheUserHasSet) {

@@ -93,19 +93,22 @@ TEST_F(Nccl, AnErrorThatComesWhileTheDeviceWaitsEndsEveryRank) {
 
 TEST_F(Nccl, ARankThatDoesNotComeIsADeadline) {
   deadline_ = milliseconds(300);
-  const auto errors = on_devices(2, [](Communicator& comm, const base::Memory& device) {
-    const auto array = array_of(comm, device, whole_numbers(comm.rank(), kCount));
-    if (comm.rank() == 0) {
-      const auto pending = comm.all_reduce(array.array());
-      pending->wait();
-      (void)pending->timing();
-    }
-    comm.barrier();
-  });
-  EXPECT_THAT(errors[0],
-              AllOf(HasSubstr("nccl: rank 0 of 2 (device 0): all_reduce 1 of 1000 floats is not complete"),
-                    HasSubstr("300 ms after it began (--deadline)")));
-  EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 0 gave up"), HasSubstr("all_reduce 1 of 1000")));
+  for (const bool blocks : {false, true}) {
+    is_blocking_ = blocks;
+    const auto errors = on_devices(2, [](Communicator& comm, const base::Memory& device) {
+      const auto array = array_of(comm, device, whole_numbers(comm.rank(), kCount));
+      if (comm.rank() == 0) {
+        const auto pending = comm.all_reduce(array.array());
+        pending->wait();
+        (void)pending->timing();
+      }
+      comm.barrier();
+    });
+    EXPECT_THAT(errors[0],
+                AllOf(HasSubstr("nccl: rank 0 of 2 (device 0): all_reduce 1 of 1000 floats is not complete"),
+                      HasSubstr("300 ms after it began (--deadline)")));
+    EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 0 gave up"), HasSubstr("all_reduce 1 of 1000")));
+  }
 }
 
 TEST_F(Nccl, WhatTheDeviceHasNotComeToHasNoDeadline) {

@@ -43,6 +43,7 @@ class Nccl : public testing::Test {
       communicators.push_back(
           std::move(around(std::move(alone), {.open = open_,
                                               .deadline = deadline_,
+                                              .is_blocking = is_blocking_,
                                               .say = [this](const auto& text) { said_.push_back(text); },
                                               .hangs = hangs})
                         .front()));
@@ -76,6 +77,7 @@ class Nccl : public testing::Test {
     EXPECT_LT(deadline_, std::chrono::seconds(1)) << what;
   };
   bool shared_device_ = false;
+  bool is_blocking_ = false;
   std::vector<std::string> said_;
 };
 

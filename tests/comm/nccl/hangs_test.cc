@@ -151,6 +151,54 @@ TEST_F(NcclHangs, EveryRankIsToldWithinTheDeadlineAndTenSeconds) {
     }
 }
 
+TEST_F(NcclHangs, TheAbortEndsACallThatBlocks) {
+  is_blocking_ = true;
+  hangs_ = [](int, const std::string&) {};
+  for (const int ranks : {2, 4}) {
+    SCOPED_TRACE(ranks);
+    library_.block_until_aborted(-1, "");
+    const auto errors = on_devices(ranks, [this](Communicator& comm, const base::Memory& device) {
+      const auto array = array_of(comm, device, whole_numbers(comm.rank(), kCount));
+      const auto first = comm.all_reduce(array.array());
+      first->wait();
+      (void)first->timing();
+      comm.barrier();
+      if (comm.rank() == 0) {
+        library_.block_until_aborted(0, "ncclAllReduce");
+        (void)comm.all_reduce(array.array());
+      }
+      comm.barrier();
+    });
+    EXPECT_THAT(
+        errors,
+        Each(AllOf(HasSubstr(fmt::format("nccl: rank 0 of {} (device 0): ncclAllReduce does not return, in "
+                                         "all_reduce 2 of 1000 floats, 800 ms after it began",
+                                         ranks)),
+                   HasSubstr("read what the other ranks report, or give a longer --deadline"))));
+  }
+}
+
+TEST_F(NcclHangs, ABlockingStartThatHangsIsTold) {
+  is_blocking_ = true;
+  for (const int ranks : {2, 4}) {
+    SCOPED_TRACE(ranks);
+    library_.forget_gates();
+    const Hanging one{.name = "the start", .start = true};
+    failed_ = [this](const std::string& text, base::ErrorKind) { tell(text); };
+    const auto told = this->told(one, static_cast<std::size_t>(ranks), [&] {
+      (void)on_devices(ranks, [&](Communicator& comm, const base::Memory& device) {
+        body(one, comm, dynamic_cast<const ThreadDevice&>(device));
+      });
+    });
+    EXPECT_THAT(told,
+                Each(ContainsRegex(fmt::format(
+                    "nccl: rank [0-3] of {} \\(device [0-3]\\): the start, ncclCommInitRankConfig, is not "
+                    "complete 400 ms after it began \\(--deadline\\): a rank has not entered it",
+                    ranks))));
+    EXPECT_THAT(hung_[0], HasSubstr("ncclCommInitRankConfig does not return, in the start"));
+  }
+}
+
 TEST_F(NcclHangs, AStartThatDoesNotReturnIsToldToo) {
   for (const int ranks : {2, 4}) {
     SCOPED_TRACE(ranks);

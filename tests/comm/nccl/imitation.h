@@ -17,6 +17,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct OpaqueComm {
   int ranks = 0;
   int world = 0;
   int polls_left = 0;  ///< so often the last call is said to be in progress
+  bool blocks = false;
+  int launching = 0;  ///< calls whose thread has not put the collective on its stream yet
   Status state = kSuccess;
   std::size_t collectives = 0;
   bool is_aborted = false;
@@ -75,6 +78,21 @@ class Imitation {
   void forget_gates() {
     const std::lock_guard lock(mutex_);
     gates_.clear();
+  }
+  /// From now on rank `rank`'s calls of `function`, a collective, return when its communicator is aborted.
+  void block_until_aborted(int rank, const std::string& function) {
+    const std::lock_guard lock(mutex_);
+    blocked_ = {rank, function};
+  }
+  /// From now on a collective of a communicator that does not block is put on its stream by another thread,
+  /// after `delay`, as NCCL does it from 2.23 on.
+  void launch_from_another_thread(std::chrono::milliseconds delay) {
+    const std::lock_guard lock(mutex_);
+    launch_delay_ = delay;
+  }
+  [[nodiscard]] int launched_by_another_thread() const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<int>(launchers_.size());
   }
   /// Collectives stay where they are until release().
   void hold() {
@@ -171,22 +189,30 @@ class Imitation {
 
   Status init(Comm* comm, int ranks, const UniqueId& id, int rank, const Config& config) {
     pass_gate(rank, "ncclCommInitRankConfig");
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     const bool fails = is_failing(rank, "ncclCommInitRankConfig");
     if (fails && !fails_in_background_) return kFailure;
     int world = 0;
     std::memcpy(&world, id.internal, sizeof world);
     if (world < 1 || world > worlds_made_) forbid("an id that ncclGetUniqueId did not give");
-    if (config.size != sizeof(Config) || config.magic != 0xcafebeef || config.blocking != 0)
-      forbid("a config that is none, or that blocks");
+    if (config.size != sizeof(Config) || config.magic != 0xcafebeef || config.blocking < 0 ||
+        config.blocking > 1)
+      forbid("a config that is none");
     World& all = worlds_[world];
     all.ranks = ranks;
     if (rank != left_out_ && !all.joined.insert(rank).second) forbid("a rank that came twice");
     comms_.push_back(std::make_unique<OpaqueComm>(
-        OpaqueComm{.rank = rank, .ranks = ranks, .world = world, .polls_left = kPolls}));
-    if (fails) comms_.back()->state = kFailure;
-    *comm = comms_.back().get();
-    return kInProgress;
+        OpaqueComm{.rank = rank, .ranks = ranks, .world = world, .blocks = config.blocking == 1}));
+    OpaqueComm& made = *comms_.back();
+    if (fails) made.state = kFailure;
+    *comm = &made;
+    if (!made.blocks) {
+      made.polls_left = kPolls;
+      return kInProgress;
+    }
+    changed_.notify_all();
+    const auto have_joined = [&] { return std::cmp_equal(all.joined.size(), ranks); };
+    return changed_.wait_for(lock, std::chrono::seconds(30), have_joined) ? made.state : kFailure;
   }
 
   Status async_error(Comm comm, Status* state) {
@@ -200,7 +226,8 @@ class Imitation {
     if (comm->state != kSuccess) return kSuccess;
     const World& world = worlds_[comm->world];
     if (comm->polls_left > 0) --comm->polls_left;
-    if (comm->polls_left > 0 || std::cmp_less(world.joined.size(), world.ranks)) *state = kInProgress;
+    if (comm->polls_left > 0 || comm->launching > 0 || std::cmp_less(world.joined.size(), world.ranks))
+      *state = kInProgress;
     return kSuccess;
   }
 
@@ -220,9 +247,10 @@ class Imitation {
   Status collective(const char* function, const std::string& what, Comm comm, void* stream, const float* src,
                     float* dst, std::size_t reads, std::size_t writes, int type, Combine combine) {
     std::size_t number = 0;
+    bool is_launched_by_another = false;
     if (comm != nullptr) pass_gate(comm->rank, function);
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
       if (comm == nullptr || comm->is_aborted) {
         forbid(what + " on a communicator that is none");
         return kFailure;
@@ -233,10 +261,17 @@ class Imitation {
         if (!fails_in_background_) return kFailure;
         comm->state = kFailure;
       }
-      comm->polls_left = kPolls;
+      if (blocked_ == std::pair(comm->rank, std::string(function))) {
+        if (!changed_.wait_for(lock, std::chrono::seconds(30), [comm] { return comm->is_aborted; }))
+          forbid(what + " was not aborted within 30 s");
+        return kFailure;
+      }
+      comm->polls_left = comm->blocks ? 0 : kPolls;
       number = ++comm->collectives;
+      is_launched_by_another = !comm->blocks && launch_delay_ > std::chrono::milliseconds(0);
+      if (is_launched_by_another) ++comm->launching;
     }
-    put_(stream, [=, this, combine = std::move(combine)] {
+    const auto launch = [=, this, combine = std::move(combine)] {
       const Meeting* meeting = meet(*comm, number, what, src, reads);  // stays until all have left
       if (meeting == nullptr) return;
       std::vector<float> result(writes);
@@ -246,6 +281,17 @@ class Imitation {
       const std::lock_guard lock(mutex_);
       auto& meetings = worlds_[comm->world].meetings;
       if (++meetings[number].left == comm->ranks) meetings.erase(number);
+    };
+    if (!is_launched_by_another) {
+      put_(stream, launch);
+      return comm->blocks ? kSuccess : kInProgress;
+    }
+    const std::lock_guard lock(mutex_);
+    launchers_.emplace_back([this, comm, stream, launch, delay = launch_delay_] {
+      std::this_thread::sleep_for(delay);
+      put_(stream, launch);
+      const std::lock_guard of_thread(mutex_);
+      --comm->launching;
     });
     return kInProgress;
   }
@@ -356,6 +402,9 @@ class Imitation {
   bool fails_in_background_ = false;
   bool is_held_ = false;
   int left_out_ = -1;
+  std::pair<int, std::string> blocked_{-1, ""};
+  std::chrono::milliseconds launch_delay_{0};
+  std::deque<std::jthread> launchers_;  ///< last: they use all of the above
 };
 
 }  // namespace paceline::comm::nccl

@@ -18,8 +18,9 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 
 TEST_F(Nccl, EveryCollectiveIsRightForOddSizesInPlaceAndApart) {
-  for (const int ranks : {2, 4}) {
-    const auto errors = on_devices(ranks, [ranks](Communicator& comm, const base::Memory& device) {
+  for (const auto& [ranks, blocks] : {std::pair(2, false), {4, false}, {2, true}, {4, true}}) {
+    is_blocking_ = blocks;
+    const auto errors = on_devices(ranks, [ranks = ranks](Communicator& comm, const base::Memory& device) {
       const int rank = comm.rank();
       const auto me = static_cast<std::size_t>(rank), n = static_cast<std::size_t>(ranks);
       for (const std::size_t count : {0, 1, 5, 1000, 65537}) {
@@ -135,6 +136,27 @@ TEST_F(Nccl, LeavesTheHostsArraysAndNumbersToTheCommunicatorBelow) {
   });
   EXPECT_THAT(errors, Each(""));
   EXPECT_EQ(library_.calls("ncclAllReduce"), 2);
+}
+
+TEST_F(Nccl, SaysWhatItsTimesContain) {
+  library_.launch_from_another_thread(std::chrono::milliseconds(1));
+  for (const bool blocks : {false, true}) {
+    is_blocking_ = blocks;
+    const int before = library_.launched_by_another_thread();
+    const auto errors = on_devices(2, [blocks](Communicator& comm, const base::Memory& device) {
+      const auto array = array_of(comm, device, whole_numbers(comm.rank(), kCount));
+      const auto pending = comm.all_reduce(array.array());
+      pending->wait();
+      EXPECT_EQ(read(array.array()), sum_of_whole_numbers(2, kCount));
+      EXPECT_LE(pending->timing().posted, pending->timing().done);
+      EXPECT_THAT(comm.algorithm(),
+                  HasSubstr(blocks ? "NCCL 2.28.9, calls that block; the host's numbers"
+                                   : "NCCL 2.28.9, calls that do not block: times contain the "
+                                     "start of a thread; the host's numbers"));
+    });
+    EXPECT_THAT(errors, Each(""));
+    EXPECT_EQ(library_.launched_by_another_thread() - before, blocks ? 0 : 2);
+  }
 }
 
 TEST_F(Nccl, OneRankAloneNeedsNone) {

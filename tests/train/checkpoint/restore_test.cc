@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <limits>
+#include <string_view>
 
+#include "comm/make.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/checkpoint_header.h"
 #include "train/checkpoint/restore.h"
@@ -40,6 +43,31 @@ class BadLoss : public ForwardingEngine {
   std::vector<std::uint64_t> steps_;
 };
 
+/// Notes what a rank calls from its last rollback on.
+class NotesCalls final : public comm::Forwarding {
+ public:
+  NotesCalls(std::unique_ptr<comm::Communicator> inner, std::vector<std::string>& calls)
+      : Forwarding(std::move(inner)), calls_(calls) {}
+  void at(std::int64_t step, const char* phase) override {
+    if (std::string_view(phase) == "the rollback") calls_.assign({"rollback"});
+    Forwarding::at(step, phase);
+  }
+  void barrier() override {
+    note("barrier");
+    Forwarding::barrier();
+  }
+  std::unique_ptr<comm::Pending> all_reduce(base::Array src, base::Array dst) override {
+    note("sum");
+    return Forwarding::all_reduce(src, dst);
+  }
+
+ private:
+  void note(const char* call) {
+    if (!calls_.empty()) calls_.emplace_back(call);
+  }
+  std::vector<std::string>& calls_;
+};
+
 class Recover : public TrainingTest {
  protected:
   /// 10 steps of 16 samples in two shards, 6 an epoch.
@@ -68,6 +96,13 @@ class Recover : public TrainingTest {
                                                                    const engine::CompileOptions& compiled) {
       return std::make_unique<BadLoss>(engine::compile(device, graph, compiled), steps);
     };
+    calls_.assign(static_cast<std::size_t>(options.workers), {});
+    backend.made_up->on_communicators = [this](int ranks, std::chrono::seconds deadline) {
+      auto joined = comm::make_local(ranks, {.deadline = deadline});
+      for (std::size_t rank = 0; rank < joined.size(); ++rank)
+        joined[rank] = std::make_unique<NotesCalls>(std::move(joined[rank]), calls_[rank]);
+      return joined;
+    };
     return run(options, backend, stop.get_token(), progress);
   }
   static std::string bytes_at(const Options& options, std::int64_t update) {
@@ -91,7 +126,20 @@ class Recover : public TrainingTest {
   }
   std::vector<std::string> said_;
   std::vector<measure::Event> events_;
+  std::vector<std::vector<std::string>> calls_;  ///< of each rank, see NotesCalls
 };
+
+// What opens after a rollback may allocate on a GPU, which can wait for the collectives of the others.
+TEST_F(Recover, SumsWaitUntilAllHaveGoneBack) {
+  auto options = asked("o", 2, OnNan::rollback);
+  ASSERT_EQ(train_with_bad(options, {8}).rollbacks->size(), 1u);
+  for (const auto& calls : calls_) {
+    const auto first = std::ranges::find(calls, "sum");
+    ASSERT_NE(first, calls.end());
+    ASSERT_NE(first, calls.begin());
+    EXPECT_EQ(*std::prev(first), "barrier");
+  }
+}
 
 TEST_F(Recover, StopNamesTheBatchAndItsSamplesOnEveryRank) {
   for (const int workers : {1, 2}) {

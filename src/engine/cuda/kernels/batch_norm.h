@@ -48,14 +48,14 @@ struct BatchNormSums {
   [[nodiscard]] PACELINE_HD int phases() const { return 2; }
   PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
     const Columns::Part part = columns.part(at);
-    phase == 0 ? add_rows(part, shared) : write(part, at, shared);
+    phase == 0 ? add_rows(part, at, shared) : write(part, at, shared);
   }
 
  private:
   [[nodiscard]] PACELINE_HD const T* block_row(const Columns::Part& part) const {
     return src + (part.first - part.row_thread) * columns.channels;
   }
-  PACELINE_HD void add_rows(const Columns::Part& part, float* shared) const {
+  PACELINE_HD void add_rows(const Columns::Part& part, const ThreadIndex& at, float* shared) const {
     Float8 sum{}, squares{};
     if (part.is_inside && part.first - part.row_thread < part.end) {
       const Float8 shift = load8(block_row(part) + part.channel);
@@ -71,8 +71,8 @@ struct BatchNormSums {
             }
           });
     }
-    BlockSums<2>::put(columns, part, 0, sum, shared);
-    BlockSums<2>::put(columns, part, 1, squares, shared);
+    BlockSums<2>::put(columns, at, 0, sum, shared);
+    BlockSums<2>::put(columns, at, 1, squares, shared);
   }
   PACELINE_HD void write(const Columns::Part& part, const ThreadIndex& at, const float* shared) const {
     const int c = part.channel - part.lane * kVector + at.thread;

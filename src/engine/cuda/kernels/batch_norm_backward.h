@@ -21,7 +21,8 @@ enum class ReluMask : int {
   from_src,  ///< where the recomputed output is > 0; saves reading the output
 };
 
-/// The incoming gradient, set to zero where the ReLU was not positive.
+/// The incoming gradient, set to zero where the ReLU was not positive. What decides how it is computed is a
+/// template argument of the kernels: a branch at run time keeps registers for all four arrays.
 template <typename T>
 struct MaskedGradient {
   const T* src;
@@ -30,6 +31,13 @@ struct MaskedGradient {
   const T* d_dst2;  ///< a second term of the gradient; null: none
   ReluMask mask;
   BatchNormParameters parameters;
+};
+
+/// MaskedGradient as a kernel computes it. kTwoTerms: d_dst2 is not null.
+template <typename T, ReluMask kMask, bool kTwoTerms>
+struct MaskedRows {
+  const MaskedGradient<T>& of;
+  const Columns& columns;
 
   struct Raw {
     Raw8<T> src, dst, d_dst, d_dst2;
@@ -37,46 +45,79 @@ struct MaskedGradient {
   struct Channels {
     Float8 mean, scale, bias;
   };
-  [[nodiscard]] PACELINE_HD Channels channels_of(const Columns& columns, const Columns::Part& part) const {
-    Channels channels{load8(parameters.mean(part.group, columns.channels) + part.channel),
-                      load8(parameters.scale(part.group, columns.channels) + part.channel),
-                      {}};
-    if (mask == ReluMask::from_src)
-      channels.bias = load8(parameters.bias(part.group, columns.channels) + part.channel);
+  /// Without scale and bias unless the mask needs them.
+  [[nodiscard]] PACELINE_HD Channels channels_of(const Columns::Part& part) const {
+    Channels channels{load8(of.parameters.mean(part.group, columns.channels) + part.channel), {}, {}};
+    if constexpr (kMask == ReluMask::from_src) {
+      channels.scale = load8(of.parameters.scale(part.group, columns.channels) + part.channel);
+      channels.bias = load8(of.parameters.bias(part.group, columns.channels) + part.channel);
+    }
     return channels;
   }
-  [[nodiscard]] PACELINE_HD Raw load_at(std::int64_t i) const {
-    Raw raw{load_raw(src + i), {}, load_raw(d_dst + i), {}};
-    if (mask == ReluMask::from_dst) raw.dst = load_raw(dst + i);
-    if (d_dst2 != nullptr) raw.d_dst2 = load_raw(d_dst2 + i);
+  [[nodiscard]] PACELINE_HD Raw load_row(const Columns::Part& part, std::int64_t row) const {
+    const std::int64_t i = row * columns.channels + part.channel;
+    Raw raw{load_raw(of.src + i), {}, load_raw(of.d_dst + i), {}};
+    if constexpr (kMask == ReluMask::from_dst) raw.dst = load_raw(of.dst + i);
+    if constexpr (kTwoTerms) raw.d_dst2 = load_raw(of.d_dst2 + i);
+    return raw;
+  }
+  /// The first or second four channels of a row in fp32; the others are 0.
+  [[nodiscard]] PACELINE_HD Raw load_half(const Columns::Part& part, std::int64_t row, int half) const {
+    const std::int64_t i = row * columns.channels + part.channel + 4 * half;
+    Raw raw{};
+    raw.src.half[half] = load16(of.src + i);
+    raw.d_dst.half[half] = load16(of.d_dst + i);
+    if constexpr (kMask == ReluMask::from_dst) raw.dst.half[half] = load16(of.dst + i);
+    if constexpr (kTwoTerms) raw.d_dst2.half[half] = load16(of.d_dst2 + i);
     return raw;
   }
   /// Returns the masked gradient, and src - mean in `centred`.
-  [[nodiscard]] PACELINE_HD Float8 gradient(const Raw& raw, const Channels& of, Float8& centred) const {
+  [[nodiscard]] PACELINE_HD Float8 gradient(const Raw& raw, const Channels& at, Float8& centred) const {
     const Float8 x = to_float8(raw.src), y = to_float8(raw.dst), second = to_float8(raw.d_dst2);
     Float8 g = to_float8(raw.d_dst);
     PACELINE_UNROLL
     for (int i = 0; i < kVector; ++i) {
-      centred.value[i] = x.value[i] - of.mean.value[i];
-      if (d_dst2 != nullptr) g.value[i] += second.value[i];
-      if (mask == ReluMask::from_dst && !(y.value[i] > 0)) g.value[i] = 0;
+      centred.value[i] = x.value[i] - at.mean.value[i];
+      if constexpr (kTwoTerms) g.value[i] += second.value[i];
+      if constexpr (kMask == ReluMask::from_dst)
+        if (!(y.value[i] > 0)) g.value[i] = 0;
       // The same operations as in BatchNormApply give the same sign.
-      if (mask == ReluMask::from_src && !(centred.value[i] * of.scale.value[i] + of.bias.value[i] > 0))
-        g.value[i] = 0;
+      if constexpr (kMask == ReluMask::from_src)
+        if (!(centred.value[i] * at.scale.value[i] + at.bias.value[i] > 0)) g.value[i] = 0;
     }
     return g;
   }
 };
 
-/// Sums the masked gradient g, and g * (src - mean), in each block.
+/// Calls call.operator()<kMask, kTwoTerms, kStores>() of the BatchNormGradientSums that `gradient` asks for.
+///
+/// Requires  `stores` with a mask from dst (there is a residual) or two terms, not with one from src
+/// otherwise
+template <typename T, typename Call>
+void with_ways_of(const MaskedGradient<T>& gradient, bool stores, const Call& call) {
+  const bool two = gradient.d_dst2 != nullptr;
+  if (gradient.mask == ReluMask::from_dst)
+    return two ? call.template operator()<ReluMask::from_dst, true, true>()
+               : call.template operator()<ReluMask::from_dst, false, true>();
+  if (gradient.mask == ReluMask::from_src)
+    return two ? call.template operator()<ReluMask::from_src, true, true>()
+               : call.template operator()<ReluMask::from_src, false, false>();
+  if (two) return call.template operator()<ReluMask::none, true, true>();
+  stores ? call.template operator()<ReluMask::none, false, true>()
+         : call.template operator()<ReluMask::none, false, false>();
+}
+
+/// Sums the masked gradient g, and g * (src - mean), in each block. kStores: d_masked is not null.
 ///
 /// Cost   reads src, the gradient's terms and (from_dst) dst once; writes d_masked once if it is not null
-template <typename T>
+template <typename T, ReluMask kMask, bool kTwoTerms, bool kStores>
 struct BatchNormGradientSums {
+  static constexpr int kLeastBlocks = 3;  ///< a multiprocessor runs, so that all run in one round on an A100
+
   Columns columns;  ///< Columns::for_sums
   MaskedGradient<T> gradient;
   /// Receives g, which is also the residual's gradient, for BatchNormGradientApply to read. May be d_dst or
-  /// d_dst2, or null with only one gradient term.
+  /// d_dst2.
   T* d_masked;
   double* partial;  ///< [groups][columns.row_blocks][2][channels]
 
@@ -84,32 +125,63 @@ struct BatchNormGradientSums {
   [[nodiscard]] PACELINE_HD int phases() const { return 2; }
   PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
     const Columns::Part part = columns.part(at);
-    phase == 0 ? add_rows(part, shared) : write(part, at, shared);
+    phase == 0 ? add_rows(part, at, shared) : write(part, at, shared);
   }
 
  private:
-  PACELINE_HD void add_rows(const Columns::Part& part, float* shared) const {
+  using Rows = MaskedRows<T, kMask, kTwoTerms>;
+  /// 64 bytes in flight, counted over the arrays that are read: more would not leave registers for three
+  /// blocks. In fp32 two terms are read by halves of a row.
+  static constexpr int kArrays = 2 + (kMask == ReluMask::from_dst ? 1 : 0) + (kTwoTerms ? 1 : 0);
+  static constexpr int kRows = kRowsAtOnce<T, kArrays>;
+  static constexpr bool kByHalves = kTwoTerms && sizeof(T) == sizeof(float);
+  PACELINE_HD void add_rows(const Columns::Part& part, const ThreadIndex& at, float* shared) const {
     Float8 sum{}, products{};
     if (part.is_inside && part.first < part.end) {
-      const auto channels = gradient.channels_of(columns, part);
-      for_each_row<kRowsAtOnce<T, 2>>(
-          part, [&](std::int64_t row) { return gradient.load_at(row * columns.channels + part.channel); },
-          [&](std::int64_t row, const typename MaskedGradient<T>::Raw& raw) {
-            Float8 centred;
-            Float8 g = gradient.gradient(raw, channels, centred);
-            if (d_masked != nullptr) {
-              store8(g, d_masked + row * columns.channels + part.channel);
-              g = as_stored<T>(g);  // the sums are those of the values that apply reads
-            }
-            PACELINE_UNROLL
-            for (int i = 0; i < kVector; ++i) {
-              sum.value[i] += g.value[i];
-              products.value[i] += g.value[i] * centred.value[i];
-            }
-          });
+      const Rows rows{gradient, columns};
+      const auto channels = rows.channels_of(part);
+      const auto add = [&](const typename Rows::Raw& raw, const typename Rows::Channels& of, int first,
+                           int count, const auto& store) {
+        Float8 centred;
+        Float8 g = rows.gradient(raw, of, centred);
+        if constexpr (kStores) {
+          store(g);
+          g = as_stored<T>(g);  // the sums are those of the values that apply reads
+        }
+        PACELINE_UNROLL
+        for (int i = first; i < first + count; ++i) {
+          sum.value[i] += g.value[i];
+          products.value[i] += g.value[i] * centred.value[i];
+        }
+      };
+      const auto stored_at = [&](std::int64_t row) {
+        return d_masked + row * columns.channels + part.channel;
+      };
+      if constexpr (kByHalves)
+        for_each_row<1>(
+            part, [](std::int64_t row) { return row; },
+            [&](std::int64_t row, std::int64_t) {
+              PACELINE_UNROLL
+              for (int half = 0; half < 2; ++half)
+                // From the cache again where there are three numbers of each channel to keep.
+                add(rows.load_half(part, row, half),
+                    kMask == ReluMask::from_src ? rows.channels_of(part) : channels, 4 * half, 4,
+                    [&](const Float8& g) {
+                      Float4 four;
+                      PACELINE_UNROLL
+                      for (int i = 0; i < 4; ++i) four.value[i] = g.value[4 * half + i];
+                      store4(four, stored_at(row) + 4 * half);
+                    });
+            });
+      else
+        for_each_row<kRows>(
+            part, [&](std::int64_t row) { return rows.load_row(part, row); },
+            [&](std::int64_t row, const typename Rows::Raw& raw) {
+              add(raw, channels, 0, kVector, [&](const Float8& g) { store8(g, stored_at(row)); });
+            });
     }
-    BlockSums<2>::put(columns, part, 0, sum, shared);
-    BlockSums<2>::put(columns, part, 1, products, shared);
+    BlockSums<2>::put(columns, at, 0, sum, shared);
+    BlockSums<2>::put(columns, at, 1, products, shared);
   }
   PACELINE_HD void write(const Columns::Part& part, const ThreadIndex& at, const float* shared) const {
     const int c = part.channel - part.lane * kVector + at.thread;
@@ -195,26 +267,31 @@ struct BatchNormGradients {
 ///
 /// Cost   reads the arrays of `gradient`, writes d_src. If BatchNormGradientSums stored d_masked, gradient is
 ///        {src, null, d_masked, null, ReluMask::none}, which is two arrays
-template <typename T>
+template <typename T, ReluMask kMask>
 struct BatchNormGradientApply {
-  Columns columns;  ///< Columns::for_rows
-  MaskedGradient<T> gradient;
-  const float* coefficients;  ///< as BatchNormGradients wrote them
+  static_assert(kMask != ReluMask::from_dst, "with a residual BatchNormGradientSums stores d_masked");
+  Columns columns;             ///< Columns::for_rows
+  MaskedGradient<T> gradient;  ///< of one term
+  const float* coefficients;   ///< as BatchNormGradients wrote them
   T* d_src;
 
   [[nodiscard]] Grid grid() const { return columns.grid(); }
   [[nodiscard]] PACELINE_HD int phases() const { return 1; }
   PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    using Rows = MaskedRows<T, kMask, false>;
     const Columns::Part part = columns.part(at);
     if (!part.is_inside || part.first >= part.end) return;
-    const auto channels = gradient.channels_of(columns, part);
+    const Rows rows{gradient, columns};
+    auto channels = rows.channels_of(part);
+    if constexpr (kMask == ReluMask::none)
+      channels.scale = load8(gradient.parameters.scale(part.group, columns.channels) + part.channel);
     const float* of_group = coefficients + std::int64_t{part.group} * 2 * columns.channels + part.channel;
     const Float8 slope = load8(of_group), offset = load8(of_group + columns.channels);
     for_each_row<kRowsAtOnce<T, 2>>(
-        part, [&](std::int64_t row) { return gradient.load_at(row * columns.channels + part.channel); },
-        [&](std::int64_t row, const typename MaskedGradient<T>::Raw& raw) {
+        part, [&](std::int64_t row) { return rows.load_row(part, row); },
+        [&](std::int64_t row, const typename Rows::Raw& raw) {
           Float8 centred;
-          Float8 g = gradient.gradient(raw, channels, centred);
+          Float8 g = rows.gradient(raw, channels, centred);
           PACELINE_UNROLL
           for (int i = 0; i < kVector; ++i)
             g.value[i] =

@@ -117,12 +117,11 @@ struct BlockSums {
   static int shared_bytes(const Columns& columns) {
     return kValues * stride(columns) * static_cast<int>(sizeof(float));
   }
-  PACELINE_HD static void put(const Columns& columns, const Columns::Part& part, int sum,
-                              const Float8& values, float* shared) {
+  PACELINE_HD static void put(const Columns& columns, const ThreadIndex& at, int sum, const Float8& values,
+                              float* shared) {
     PACELINE_UNROLL
     for (int i = 0; i < kVector; ++i)
-      shared[(sum * kVector + i) * stride(columns) + part.row_thread * columns.lanes() + part.lane] =
-          values.value[i];
+      shared[(sum * kVector + i) * stride(columns) + at.thread] = values.value[i];
   }
   /// The sum of channel number `channel_in_tile` of the tile.
   PACELINE_HD static double get(const Columns& columns, int channel_in_tile, int sum, const float* shared) {
@@ -262,7 +261,7 @@ struct BiasGradientSums {
   [[nodiscard]] PACELINE_HD int phases() const { return 2; }
   PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
     const Columns::Part part = columns.part(at);
-    if (phase == 0) return add_rows(part, shared);
+    if (phase == 0) return add_rows(part, at, shared);
     const int c = part.channel - part.lane * kVector + at.thread;
     if (at.thread >= columns.lanes() * kVector || c >= columns.channels) return;
     partial[(std::int64_t{part.group} * columns.row_blocks + part.row_block) * columns.channels + c] =
@@ -270,7 +269,7 @@ struct BiasGradientSums {
   }
 
  private:
-  PACELINE_HD void add_rows(const Columns::Part& part, float* shared) const {
+  PACELINE_HD void add_rows(const Columns::Part& part, const ThreadIndex& at, float* shared) const {
     struct Pair {
       Raw8<T> d_dst, dst;
     };
@@ -294,7 +293,7 @@ struct BiasGradientSums {
             }
             if (d_masked != nullptr) store8(g, d_masked + row * columns.channels + part.channel);
           });
-    BlockSums<1>::put(columns, part, 0, sum, shared);
+    BlockSums<1>::put(columns, at, 0, sum, shared);
   }
 };
 

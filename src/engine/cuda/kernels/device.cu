@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
 #include <utility>
 
 #include "engine/cuda/kernels/launch.h"
@@ -10,10 +11,15 @@
 namespace paceline::engine::cuda {
 namespace {
 
-// 1 block a multiprocessor is enough: the compiler may take registers for all that is on its way, and spills
-// nothing to be let in with one block more.
+// 1 block a multiprocessor is enough, unless a kernel says kLeastBlocks: the compiler may take registers for
+// all that is on its way, and spills nothing to be let in with one block more.
+template <typename Kernel, typename = void>
+constexpr int kLeastBlocks = 1;
 template <typename Kernel>
-__global__ void __launch_bounds__(kMostThreads, 1) run_kernel(const Kernel kernel) {
+constexpr int kLeastBlocks<Kernel, std::void_t<decltype(Kernel::kLeastBlocks)>> = Kernel::kLeastBlocks;
+
+template <typename Kernel>
+__global__ void __launch_bounds__(kMostThreads, kLeastBlocks<Kernel>) run_kernel(const Kernel kernel) {
   extern __shared__ double shared[];  // double: aligned for all that kernels keep there
   const ThreadIndex at{static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x),
                        static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};

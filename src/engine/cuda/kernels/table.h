@@ -25,28 +25,41 @@
 
 namespace paceline::engine::cuda {
 
+/// What BatchNormOp and its tests start: see with_ways_of().
+template <typename T>
+using BatchNormGradientKernels =
+    std::tuple<BatchNormGradientSums<T, ReluMask::none, false, false>,
+               BatchNormGradientSums<T, ReluMask::none, false, true>,
+               BatchNormGradientSums<T, ReluMask::none, true, true>,
+               BatchNormGradientSums<T, ReluMask::from_dst, false, true>,
+               BatchNormGradientSums<T, ReluMask::from_dst, true, true>,
+               BatchNormGradientSums<T, ReluMask::from_src, false, false>,
+               BatchNormGradientSums<T, ReluMask::from_src, true, true>,
+               BatchNormGradientApply<T, ReluMask::none>, BatchNormGradientApply<T, ReluMask::from_src>>;
+
 /// Kernels that exist for each storage type T.
 template <typename T>
-using StorageKernels = std::tuple<
-    InputImages<T>, BatchNormSums<T>, BatchNormApply<T>, BatchNormGradientSums<T>, BatchNormGradientApply<T>,
+using StorageKernels =
+    std::tuple<InputImages<T>, BatchNormSums<T>, BatchNormApply<T>,
 #define PACELINE_KERNELS(Op, name) Op<T>, Op##Backward<T>,
-    PACELINE_ELEMENTWISE_OPS(PACELINE_KERNELS)
+               PACELINE_ELEMENTWISE_OPS(PACELINE_KERNELS)
 #undef PACELINE_KERNELS
-        Add<T>,
-    AddRelu<T>, BiasAdd<T>, BiasGradientSums<T>, MaxPoolForward<T>, MaxPoolBackward<T>, AveragePoolForward<T>,
-    AveragePoolBackward<T>, GlobalAveragePoolForward<T>, GlobalAveragePoolBackward<T>, Dropout<T>, Scale<T>,
-    ScaleGradient<T>, StochasticDepth<T>, CopyChannels<T>, PlaceImage<T>, SoftmaxLoss<T>, SoftmaxBackward<T>,
-    PackWeights<T>, UnpackGradient<T>, GatherImages<T>>;
+                   Add<T>,
+               AddRelu<T>, BiasAdd<T>, BiasGradientSums<T>, MaxPoolForward<T>, MaxPoolBackward<T>,
+               AveragePoolForward<T>, AveragePoolBackward<T>, GlobalAveragePoolForward<T>,
+               GlobalAveragePoolBackward<T>, Dropout<T>, Scale<T>, ScaleGradient<T>, StochasticDepth<T>,
+               CopyChannels<T>, PlaceImage<T>, SoftmaxLoss<T>, SoftmaxBackward<T>, PackWeights<T>,
+               UnpackGradient<T>, GatherImages<T>>;
 
 template <typename T, typename... Rules>
 std::tuple<Update<Rules, T>...> updates_by(std::tuple<Rules...>);  // declared only
 
-using Kernels =
-    decltype(std::tuple_cat(StorageKernels<float>{}, StorageKernels<Bf16>{}, updates_by<float>(UpdateRules{}),
-                            updates_by<Bf16>(UpdateRules{}),
-                            std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients,
-                                       BiasGradient, LossFold, WriteVotes, JudgeVotes, LarsNorms, LarsRates,
-                                       RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayTreeLevel>{}));
+using Kernels = decltype(std::tuple_cat(
+    StorageKernels<float>{}, StorageKernels<Bf16>{}, BatchNormGradientKernels<float>{},
+    BatchNormGradientKernels<Bf16>{}, updates_by<float>(UpdateRules{}), updates_by<Bf16>(UpdateRules{}),
+    std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
+               WriteVotes, JudgeVotes, LarsNorms, LarsRates, RunningStatistics, ArrayFill, ArrayCopy,
+               ArrayAdd, ArrayTreeLevel>{}));
 
 template <typename Kernel, typename Table>
 struct KernelNumber;

@@ -90,18 +90,15 @@ class BatchNormOp final : public CompiledOp {
       const MaskedGradient<T> gradient = masked_gradient<T>(exec, terms);
       is_shared_ ? reduce_shared(exec, gradient) : reduce_own(exec, gradient);
       if (!d_src_) return;
-      BatchNormGradientApply<T> apply{.columns = Columns::for_rows(rows_, groups_, channels_),
-                                      .gradient = gradient,
-                                      .coefficients = coefficients(exec),
-                                      .d_src = exec.memory.at<T>(d_src_)};
       if (d_masked_)
-        apply.gradient = {.src = gradient.src,
-                          .dst = nullptr,
-                          .d_dst = exec.memory.at<T>(d_masked_),
-                          .d_dst2 = nullptr,
-                          .mask = ReluMask::none,
-                          .parameters = gradient.parameters};
-      exec.launch(apply);
+        apply<ReluMask::none, T>(exec, {.src = gradient.src,
+                                        .dst = nullptr,
+                                        .d_dst = exec.memory.at<T>(d_masked_),
+                                        .d_dst2 = nullptr,
+                                        .mask = ReluMask::none,
+                                        .parameters = gradient.parameters});
+      else
+        relu_ ? apply<ReluMask::from_src>(exec, gradient) : apply<ReluMask::none>(exec, gradient);
     });
   }
 
@@ -245,8 +242,18 @@ class BatchNormOp final : public CompiledOp {
       if (pointer != nullptr) pointer += first_of_shard(shard);
     };
     move(gradient.src), move(gradient.dst), move(gradient.d_dst), move(gradient.d_dst2), move(masked);
-    exec.launch(BatchNormGradientSums<T>{
-        .columns = sums_columns(), .gradient = gradient, .d_masked = masked, .partial = partial(exec)});
+    with_ways_of(gradient, masked != nullptr, [&]<ReluMask kMask, bool kTwoTerms, bool kStores>() {
+      exec.launch(BatchNormGradientSums<T, kMask, kTwoTerms, kStores>{
+          .columns = sums_columns(), .gradient = gradient, .d_masked = masked, .partial = partial(exec)});
+    });
+  }
+
+  template <ReluMask kMask, typename T>
+  void apply(const ExecContext& exec, const MaskedGradient<T>& gradient) const {
+    exec.launch(BatchNormGradientApply<T, kMask>{.columns = Columns::for_rows(rows_, groups_, channels_),
+                                                 .gradient = gradient,
+                                                 .coefficients = coefficients(exec),
+                                                 .d_src = exec.memory.at<T>(d_src_)});
   }
 
   /// The kernel without the addresses of its results.

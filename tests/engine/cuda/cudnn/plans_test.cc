@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "engine/cuda/conv_problem.h"
 #include "engine/cuda/cudnn/device_descriptions.h"
 #include "engine/cuda/cudnn/real_cudnn.h"
@@ -173,6 +174,49 @@ class CudnnDescribedDevices : public CudnnDescribed,
 TEST_P(CudnnDescribedDevices, EveryConvolutionOfTheZooHasAPlanAtEveryBatch) {
   if (std::getenv("PACELINE_LONG") == nullptr) GTEST_SKIP() << "long: set PACELINE_LONG=1";
   for (const int batch : {1, 7, 128, 512}) plan_all(*api_, GetParam(), batch);
+}
+
+/// The problems of resnet18-cifar whose first engine is not the same at all of these batches: how many of how
+/// many, then each with its engines by number.
+std::string text_of_other_engines(const TargetDevice& device, Precision precision, std::size_t limit) {
+  constexpr int kBatches[] = {256, 400, 512, 1024};
+  const auto graph = graph::make_model("resnet18-cifar", {3, 32, 32}, 10, 0);
+  std::vector<ConvProblem> problems;
+  for (const ConvProblem& problem : conv_problems(graph, kBatches[0], precision))
+    if (std::ranges::find(problems, problem) == problems.end()) problems.push_back(problem);
+  std::string which;
+  int others = 0;
+  for (ConvProblem problem : problems) {
+    std::vector<std::int64_t> engines;
+    for (const int batch : kBatches) {
+      problem.samples = batch;
+      engines.push_back(first_plan(device, problem, limit).engine.index);
+    }
+    if (std::ranges::count(engines, engines.front()) == std::ssize(engines)) continue;
+    ++others;
+    which += fmt::format("; {} {}-{} {}x{} k{}: {}",
+                         problem.direction == ConvDirection::forward         ? "forward"
+                         : problem.direction == ConvDirection::backward_data ? "d_src"
+                                                                             : "d_weight",
+                         problem.channels_in, problem.channels_out, problem.height_in, problem.width_in,
+                         problem.kernel_height, fmt::join(engines, " "));
+  }
+  return fmt::format("{} of {}{}", others, problems.size(), which);
+}
+
+// A batch curve gets a step where the engine changes, so the table of docs/gpu.md says where it does.
+TEST_P(CudnnDescribedDevices, TheTableSaysWhereEnginesChange) {
+  if (std::getenv("PACELINE_LONG") == nullptr) GTEST_SKIP() << "long: set PACELINE_LONG=1";
+  if (cudnn_version(*api_) != "9.19.0") GTEST_SKIP() << "the table is of cuDNN 9.19.0";
+  const test::DescribedDevice& described = GetParam();
+  const TargetDevice device = TargetDevice::described(*api_, test::json_of(described));
+  const std::size_t limit = workspace_limit(described.memory_bytes);
+  const std::string row = fmt::format("| {} | {} | {} |", described.short_name,
+                                      has_bf16_units(described.capability / 10)
+                                          ? text_of_other_engines(device, Precision::bf16, limit)
+                                          : "none",
+                                      text_of_other_engines(device, Precision::f32, limit));
+  EXPECT_THAT(base::read_file(PACELINE_SOURCE_DIR "/docs/gpu.md"), ::testing::HasSubstr(row)) << row;
 }
 
 INSTANTIATE_TEST_SUITE_P(, CudnnDescribedDevices, ::testing::ValuesIn(test::kDescribedDevices),

@@ -240,8 +240,11 @@ class Backward {
                                {runs_.parameters_.data()}};
     T* masked = ways_.store_masked ? d_masked_.data() : nullptr;
     std::vector<double> partial = runs_.partials(), sums(2 * padded() * groups(), kNan);
-    run(BatchNormGradientSums<T>{runs_.columns_for_sums(), gradient, masked, partial.data()},
-        {output(partial), d_masked_.output()});
+    with_ways_of(gradient, masked != nullptr, [&]<ReluMask kMask, bool kTwoTerms, bool kStores>() {
+      run(BatchNormGradientSums<T, kMask, kTwoTerms, kStores>{runs_.columns_for_sums(), gradient, masked,
+                                                              partial.data()},
+          {output(partial), d_masked_.output()});
+    });
     const StepNumbers step{.gradient_scale = kScale};
     std::vector<float> coefficients(2 * padded() * groups(), std::nanf(""));
     BatchNormGradients gradients{runs_.fold(partial),
@@ -271,8 +274,8 @@ class Backward {
     if (ways_.store_masked)
       gradient = {runs_.stored_src_.data(),  nullptr, d_masked_.data(), nullptr, ReluMask::none,
                   {runs_.parameters_.data()}};
-    run(BatchNormGradientApply<T>{runs_.columns_for_rows(), gradient, coefficients.data(), d_src_.data()},
-        {d_src_.output()});
+    gradient.mask == ReluMask::none ? apply<ReluMask::none>(gradient, coefficients)
+                                    : apply<ReluMask::from_src>(gradient, coefficients);
   }
 
   void compare() {
@@ -306,6 +309,12 @@ class Backward {
   }
 
  private:
+  template <ReluMask kMask>
+  void apply(const MaskedGradient<T>& gradient, const std::vector<float>& coefficients) {
+    run(BatchNormGradientApply<T, kMask>{runs_.columns_for_rows(), gradient, coefficients.data(),
+                                         d_src_.data()},
+        {d_src_.output()});
+  }
   [[nodiscard]] const ImageShape& shape() const { return runs_.shape_; }
   [[nodiscard]] std::size_t channels() const { return runs_.channels(); }
   [[nodiscard]] std::size_t padded() const { return runs_.padded(); }
@@ -324,9 +333,9 @@ TYPED_TEST(CudaBatchNorm, BackwardIsTheReference) {
     if (of.shape.rows() / of.groups < 8) continue;  // of two values the gradient is all cancellation
     for (const BackwardWays ways : {BackwardWays{ReluMask::none, false, false, false},
                                     {ReluMask::none, true, true, false},
-                                    {ReluMask::from_dst, false, false, true},
+                                    {ReluMask::none, false, true, false},
                                     {ReluMask::from_dst, true, true, false},
-                                    {ReluMask::from_dst, false, true, false},
+                                    {ReluMask::from_dst, false, true, true},
                                     {ReluMask::from_src, false, false, false},
                                     {ReluMask::from_src, true, true, true}}) {
       SCOPED_TRACE(::testing::Message() << of.shape.channels << " channels, mask "

@@ -106,43 +106,54 @@ void add_statistics(KernelCases& cases, const Norm& norm) {
     });
 }
 
-struct Ways {
-  ReluMask mask;
-  bool two_terms;
-};
-constexpr Ways kWays[] = {{ReluMask::none, false}, {ReluMask::from_src, false}, {ReluMask::from_dst, true}};
-
 /// `first_term`: where d_dst lies, if not in an array of its own.
 template <typename T>
 MaskedGradient<T> masked_gradient(KernelArrays& arrays, std::mt19937& generator, const Norm& norm,
-                                  const Ways& ways, const T* first_term = nullptr) {
+                                  ReluMask mask, bool two_terms, const T* first_term = nullptr) {
   const auto image = [&] { return arrays.input(random_images<T>(generator, norm.shape)); };
   MaskedGradient<T> gradient{};
   gradient.src = image();
-  if (ways.mask == ReluMask::from_dst) gradient.dst = image();
+  if (mask == ReluMask::from_dst) gradient.dst = image();
   gradient.d_dst = first_term != nullptr ? first_term : image();
-  if (ways.two_terms) gradient.d_dst2 = image();
-  gradient.mask = ways.mask;
+  if (two_terms) gradient.d_dst2 = image();
+  gradient.mask = mask;
   gradient.parameters.values = arrays.input(random_statistics<float>(generator, norm));
   return gradient;
 }
 
+template <typename T, ReluMask kMask, bool kTwoTerms, bool kStores>
+void add_sums(KernelCases& cases, const Norm& norm) {
+  cases.add(named<T>("BatchNormGradientSums"), [=](KernelArrays& arrays, std::mt19937& generator) {
+    constexpr bool kCopies = kMask == ReluMask::none && !kTwoTerms;  // in place it would change nothing
+    T* in_place = kStores && !kCopies ? arrays.in_place(random_images<T>(generator, norm.shape)) : nullptr;
+    T* apart = kStores && kCopies ? arrays.output<T>(norm.shape.stored_elements()) : nullptr;
+    const auto gradient = masked_gradient<T>(arrays, generator, norm, kMask, kTwoTerms, in_place);
+    return BatchNormGradientSums<T, kMask, kTwoTerms, kStores>{
+        norm.for_sums(), gradient, kCopies ? apart : in_place,
+        arrays.output<double>(norm.partial_elements())};
+  });
+}
+template <typename T, ReluMask kMask>
+void add_apply(KernelCases& cases, const Norm& norm) {
+  cases.add(named<T>("BatchNormGradientApply"), [=](KernelArrays& arrays, std::mt19937& generator) {
+    const auto gradient = masked_gradient<T>(arrays, generator, norm, kMask, false);
+    const float* coefficients = arrays.input(random_floats(generator, norm.channels_of_groups(2)));
+    return BatchNormGradientApply<T, kMask>{norm.for_rows(), gradient, coefficients,
+                                            arrays.output<T>(norm.shape.stored_elements())};
+  });
+}
+
 template <typename T>
 void add_backward(KernelCases& cases, const Norm& norm) {
-  for (const Ways& ways : kWays) {
-    cases.add(named<T>("BatchNormGradientSums"), [=](KernelArrays& arrays, std::mt19937& generator) {
-      T* in_place = ways.two_terms ? arrays.in_place(random_images<T>(generator, norm.shape)) : nullptr;
-      const auto gradient = masked_gradient<T>(arrays, generator, norm, ways, in_place);
-      return BatchNormGradientSums<T>{norm.for_sums(), gradient, in_place,
-                                      arrays.output<double>(norm.partial_elements())};
-    });
-    cases.add(named<T>("BatchNormGradientApply"), [=](KernelArrays& arrays, std::mt19937& generator) {
-      const auto gradient = masked_gradient<T>(arrays, generator, norm, ways);
-      const float* coefficients = arrays.input(random_floats(generator, norm.channels_of_groups(2)));
-      return BatchNormGradientApply<T>{norm.for_rows(), gradient, coefficients,
-                                       arrays.output<T>(norm.shape.stored_elements())};
-    });
-  }
+  add_sums<T, ReluMask::none, false, false>(cases, norm);
+  add_sums<T, ReluMask::none, false, true>(cases, norm);
+  add_sums<T, ReluMask::none, true, true>(cases, norm);
+  add_sums<T, ReluMask::from_dst, false, true>(cases, norm);
+  add_sums<T, ReluMask::from_dst, true, true>(cases, norm);
+  add_sums<T, ReluMask::from_src, false, false>(cases, norm);
+  add_sums<T, ReluMask::from_src, true, true>(cases, norm);
+  add_apply<T, ReluMask::none>(cases, norm);
+  add_apply<T, ReluMask::from_src>(cases, norm);
 }
 
 /// Which of its results BatchNormGradients is asked for.

@@ -83,13 +83,13 @@ template <typename T>
 std::int64_t arrays_of(const MaskedGradient<T>& gradient) {
   return 2 + (gradient.dst != nullptr ? 1 : 0) + (gradient.d_dst2 != nullptr ? 1 : 0);
 }
-template <typename T>
-std::int64_t traffic_of(const BatchNormGradientSums<T>& kernel) {
+template <typename T, ReluMask kMask, bool kTwoTerms, bool kStores>
+std::int64_t traffic_of(const BatchNormGradientSums<T, kMask, kTwoTerms, kStores>& kernel) {
   return (arrays_of(kernel.gradient) + (kernel.d_masked != nullptr ? 1 : 0)) *
          bytes_of_rows<T>(kernel.columns);
 }
-template <typename T>
-std::int64_t traffic_of(const BatchNormGradientApply<T>& kernel) {
+template <typename T, ReluMask kMask>
+std::int64_t traffic_of(const BatchNormGradientApply<T, kMask>& kernel) {
   return (arrays_of(kernel.gradient) + 1) * bytes_of_rows<T>(kernel.columns);
 }
 
