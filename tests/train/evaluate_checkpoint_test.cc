@@ -187,6 +187,36 @@ TEST_F(EvaluateCheckpoint, WarmsUpTheEngineOfItsSize) {
   }
 }
 
+// Its layers see other shapes, so what the training tried says nothing about them.
+TEST_F(EvaluateCheckpoint, TrainingTriesItsAlgorithmsToo) {
+  write_stripes(directory_ / "images");
+  Options options = small("sized");
+  options.model = "resnet8-cifar";
+  options.data = "folder:" + (directory_ / "images").string() + ",size=24,eval-size=40";
+  options.device = "cuda-on-host";
+  options.steps = 1;
+  auto backend = backend_of(options.device);
+  backend.made_up->on_prepare = [&](const graph::Graph& graph, const engine::CompileOptions& how,
+                                    const engine::KernelRequest& asked) {
+    auto prepared = engine::prepare("cuda-on-host", graph, how, asked);
+    if (graph.input_shape().height == 40) {
+      prepared.algorithms = std::make_shared<const engine::KernelAlgorithms>(
+          engine::KernelAlgorithms{{"a layer of 40 pixels", "second"}});
+      prepared.note = "one algorithm was passed over";
+      prepared.passed_over = {{"a layer of 40 pixels", "first", "cannot be started: no"}};
+    }
+    return prepared;
+  };
+  int with_both = 0;
+  backend.made_up->on_compile = [&](const graph::Graph& graph, const engine::CompileOptions& how) {
+    with_both += how.algorithms->count("a layer of 40 pixels") == 1 && how.algorithms->size() > 1 ? 1 : 0;
+    return engine::compile("cuda-on-host", graph, how);
+  };
+  const Record record = run(options, backend, {}, {});
+  EXPECT_EQ(with_both, 2);
+  EXPECT_THAT(record.notes, testing::Contains(HasSubstr("evaluation: one algorithm was passed over")));
+}
+
 TEST_F(EvaluateCheckpoint, TriesAlgorithmsAndNamesThosePassedOver) {
   Options options = small("tried");
   options.device = "cuda-on-host";

@@ -335,6 +335,23 @@ std::string sentence_on_given_weights(const Options& options, const graph::Graph
   return check_given_weights({options.weights, options.weights_by_order}, graph).sentence;
 }
 
+/// Chooses and tries the algorithms of the training, and of the evaluation where its images have another size: other problems.
+engine::PreparedKernels choose_kernels(const Options& options, const Prepared& run, const Backend& backend) {
+  auto kernels = backend.machine->prepare(
+      run.graph, planning_options(options, run.resolved, backend),
+      kernel_request(options, run.resume ? run.resume->algorithms : engine::KernelAlgorithms{}));
+  if (!run.evaluation_graph || options.window_steps != 0 || kernels.algorithms == nullptr) return kernels;
+  const auto evaluation = backend.machine->prepare(
+      *run.evaluation_graph, evaluation_compile_options(options, run.resolved, backend, 0), {});
+  if (evaluation.algorithms == nullptr) return kernels;
+  auto all = *kernels.algorithms;
+  all.insert(evaluation.algorithms->begin(), evaluation.algorithms->end());
+  kernels.algorithms = std::make_shared<const engine::KernelAlgorithms>(std::move(all));
+  if (!evaluation.passed_over.empty())
+    kernels.note += fmt::format("{}evaluation: {}", kernels.note.empty() ? "" : "; ", evaluation.note);
+  return kernels;
+}
+
 Prepared prepare(const Options& options, const Backend& backend) {
   Prepared run;
   backend.machine->at("the opening of the data");
@@ -371,9 +388,7 @@ Prepared prepare(const Options& options, const Backend& backend) {
   };
   auto planned = plan_that_fits();
   // Measured only if the plan fits; the plan is then made again for the kernels found.
-  const auto kernels = backend.machine->prepare(
-      run.graph, planning_options(options, run.resolved, backend),
-      kernel_request(options, run.resume ? run.resume->algorithms : engine::KernelAlgorithms{}));
+  const auto kernels = choose_kernels(options, run, backend);
   run.resolved.algorithms = kernels.algorithms;
   const auto sums = real_sums(options, run.resolved, run.graph, backend);
   measure::release_free_memory();  // memory freed by measuring must not count as the process's own
