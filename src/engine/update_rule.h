@@ -26,10 +26,19 @@ struct UpdateRule {
   double rho = 0.9;                   ///< adadelta
   double epsilon = 1e-8;              ///< adam(w), rmsprop 1e-8; adadelta 1e-6
   double trust = 0.001;               ///< lars
+  /// > 0: before anything else the gradient of all parameters that learn, as one vector, is scaled to at most
+  /// this L2 norm, like torch.nn.utils.clip_grad_norm_.
+  double clip_norm = 0;
   /// Of the first moving average.
   [[nodiscard]] constexpr double smoothing() const {
     return kind == UpdateKind::rmsprop ? alpha : kind == UpdateKind::adadelta ? rho : beta1;
   }
+  /// What a gradient of this norm is multiplied by; NaN stays NaN.
+  [[nodiscard]] constexpr double clip_factor(double norm) const {
+    const double factor = clip_norm / (norm + 1e-6);
+    return factor >= 1 ? 1 : factor;
+  }
+  [[nodiscard]] constexpr bool clips() const { return clip_norm > 0; }
   bool operator==(const UpdateRule&) const = default;
 };
 

@@ -52,6 +52,10 @@ struct EpochRecord {
   std::optional<double> validation_loss;  ///< on the validation set, if there is one
   std::optional<double> validation_accuracy;
   std::optional<double> validation_top_5 = {};
+  /// With --clip-norm: mean and largest L2 norm of the gradients of the epoch's updates, before clipping, and
+  /// how many of them were clipped.
+  std::optional<double> gradient_norm = {}, largest_gradient_norm = {};
+  std::optional<std::int64_t> clipped = {};
 };
 
 /// How a training used its test set. Missing in older records and for timed windows.
@@ -148,6 +152,7 @@ struct StepRecord {
   std::int64_t update = 0;
   double loss = 0;  ///< mean over the global batch
   double lr = 0;
+  std::optional<double> gradient_norm = {};  ///< with --clip-norm, before clipping
 };
 
 /// A rank was lost (its process died or hung): what the run itself knows of it.

@@ -72,6 +72,9 @@ void fields(A& archive, In<A, EpochRecord>& value) {
   archive("validation_loss", value.validation_loss);
   archive("validation_accuracy", value.validation_accuracy);
   where_present(archive, "validation_top_5", value.validation_top_5);
+  where_present(archive, "gradient_norm", value.gradient_norm);
+  where_present(archive, "largest_gradient_norm", value.largest_gradient_norm);
+  where_present(archive, "clipped", value.clipped);
 }
 
 template <typename A>
@@ -147,6 +150,7 @@ void fields(A& archive, In<A, StepRecord>& value) {
   archive("update", value.update);
   archive("loss", value.loss);
   archive("lr", value.lr);
+  where_present(archive, "gradient_norm", value.gradient_norm);
 }
 
 template <typename A>

@@ -110,6 +110,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"weight-decay", rule, remark, none},
     {"decay-norm-and-bias", remedy, refuse, none},
     {"momentum-correction", rule, remark, none},
+    {"clip-norm", remedy, refuse, none},  // one or two passes over the gradients
     {"zero-gamma", rule, remark, none},
     {"weights", rule, remark, none},
     {"weights-by", rule, remark, none},

@@ -49,7 +49,8 @@ JOBS = [[*MNIST, "--batch", "32", "--lr", "0.01", "--margin", "5e-6"], SMALL, MO
         ["--model", "resnet18", "--size", "64"], [*CIFAR, "--batch", "4", "--steps", "5"], CIFAR,
         [*MNIST, "--batch", "16", "--lr", "0.05", "--plain"], [*SMALL, "--plain"], [*CIFAR, "--batch", "4"],
         [*CIFAR, "--batch", "32", "--steps", "5"], ["--model", "resnet18", "--size", "64", "--batch", "8", "--lr", "0.01", "--plain"],
-        [*CIFAR, "--batch", "4", "--lr", "0.01", "--plain"], [*SMALL, *WEIGHTS], [*SMALL, *WEIGHTS, "--plain"]]
+        [*CIFAR, "--batch", "4", "--lr", "0.01", "--plain"], [*SMALL, *WEIGHTS], [*SMALL, *WEIGHTS, "--plain"],
+        [*SMALL, "--clip-norm", "0.5"], [*SMALL, "--clip-norm", "0.5", "--plain"]]
 SHIFT = 1e-3  # kShift of parity_run.cc, and of models.py
 
 
@@ -178,6 +179,8 @@ def compute(job):
         curve["losses"].append(loss.item())
         if step == 0:
             curve["gradients"] = job.digests({n: p.grad for n, p in model.named_parameters() if p.requires_grad})
+        if options.clip_norm:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
         optimizer.step()
         if step == 0:
             curve["statistics"] = job.digests({n: v for n, v in model.state_dict().items() if "running" in n})

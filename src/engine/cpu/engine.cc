@@ -150,8 +150,10 @@ class CpuEngine final : public Engine {
 
   void update(const UpdateRule& rule, double lr, std::int64_t update) override {
     const OneThread one_thread;
+    if (rule.clips()) gradient_norm_ = weight_passes_.clip(exec_, rule);
     weight_passes_.update(exec_, make_update(rule, lr, update));
   }
+  double gradient_norm() override { return gradient_norm_; }
 
   void observe(OpObserver observer) override { observer_ = std::move(observer); }
 
@@ -184,7 +186,7 @@ class CpuEngine final : public Engine {
   /// The names of all weights whose gradients have an order of their own, and of those orders. Gradients stay
   /// in this order as long as the position of an element does not matter: sums over workers and shards are
   /// formed element by element, and update() reorders them in the cache. All rules give the same bits except
-  /// LARS, which sums the squares of a gradient in this order.
+  /// LARS and clipping, which sum the squares of a gradient in this order.
   [[nodiscard]] std::string own_gradient_orders() const {
     std::string orders;
     for (const auto& entry : program_.ops())
@@ -242,6 +244,7 @@ class CpuEngine final : public Engine {
   const WeightPasses weight_passes_;
   std::vector<bool> slot_done_;
   bool has_forward_ = false;
+  double gradient_norm_ = 0;
   OpObserver observer_;
 };
 

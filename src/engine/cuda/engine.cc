@@ -34,7 +34,8 @@ class CudaEngine final : public Engine {
         gradients_(gradient_memory(program_.options(), layout(), memory_, kVoteFloats)),
         arrays_(allocate_arrays()),
         exec_(make_context()),
-        optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_, reports_.is_halted()),
+        optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_, reports_.on_device(),
+                   reports_.is_halted()),
         sections_(*runtime_, compute_, program_.options().captures, why_eager(program_)),
         backward_sections_(cut_backward_pass(program_, {})) {
     for (const auto& entry : program_.ops()) entry.op->start(exec_);
@@ -140,6 +141,12 @@ class CudaEngine final : public Engine {
   void update(const UpdateRule& rule, double lr, std::int64_t update) override {
     base::expects(reports_.is_empty(), "all steps are collected before an update that is not in the queue");
     run_update(rule, lr, update, false);
+  }
+
+  double gradient_norm() override {
+    const double norm = reports_.gradient_norm();
+    memory_.has_settled();
+    return norm;
   }
 
   StepQueue* step_queue() override { return program_.options().training ? &queue_ : nullptr; }

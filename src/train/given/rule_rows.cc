@@ -60,6 +60,10 @@ constexpr OptionRow<Options> kRuleRows[] = {
     {"momentum-correction", "", kRule,
      "lars: rescale its velocity when the learning rate changes; the other optimizers need no correction",
      kRuns, at<&O::momentum_correction>({.left_out = "false"}), read_if("optimizer", "lars")},
+    {"clip-norm", "X", kRule,
+     "gradient clipping: before each update the gradient of the whole network, summed over the workers, is scaled to "
+     "at most this L2 norm; 0: off. The record has the norms and how many updates were clipped",
+     kRuns, at<&O::rule, &Rule::clip_norm>({.left_out = "0"})},
     {"zero-gamma", "", kRule,
      "the batch norm at the end of every residual branch begins with weight 0, so that each block first "
      "passes its input on",

@@ -183,6 +183,31 @@ TEST_F(Update, LarsStepsByThePartOfTheWeightNorm) {
   EXPECT_NEAR(at(weights_, "fc.bias"), 0 - 0.9 * 1, 1e-14);
 }
 
+TEST_F(Update, ClippingScalesTheWholeGradientToTheNorm) {
+  // (3, 4, 12) in three parameters: 13 long. The mean that a batch norm keeps is no gradient.
+  const auto gradient = [&] {
+    at(gradients_, "fc.weight", 5) = 3;
+    at(gradients_, "fc.bias") = 4;
+    at(gradients_, "bn.weight") = 12;
+    at(gradients_, "bn.running_mean") = 1000;
+  };
+  for (const double most : {6.5, 20.0}) {
+    std::ranges::fill(weights_, 0.0);
+    gradient();
+    step({.clip_norm = most}, 0.1, 1);
+    const double factor = most < 13 ? most / (13 + 1e-6) : 1;
+    EXPECT_DOUBLE_EQ(at(weights_, "fc.weight", 5), -0.1 * factor * 3) << most;
+    EXPECT_DOUBLE_EQ(at(weights_, "bn.weight"), -0.1 * factor * 12) << most;
+    EXPECT_DOUBLE_EQ(at(weights_, "bn.running_mean"), 0.1 * 1000) << most;
+  }
+  // A parameter that does not learn does not count.
+  for (auto& parameter : graph_.parameters)
+    if (parameter.name == "bn.weight") parameter.rate = 0;
+  std::ranges::fill(weights_, 0.0);
+  step({.clip_norm = 1}, 0.1, 1);
+  EXPECT_NEAR(at(weights_, "fc.bias"), -0.1 * 4 / 5, 1e-6);
+}
+
 TEST_F(Update, LarsOfAZeroGradientIsFinite) {
   at(weights_, "fc.weight") = 1;
   step({.kind = UpdateKind::lars, .momentum = 0.9}, 0.5, 1);

@@ -11,6 +11,7 @@
 #include "engine/cuda/kernels/batch_norm.h"
 #include "engine/cuda/kernels/batch_norm_backward.h"
 #include "engine/cuda/kernels/channel_copies.h"
+#include "engine/cuda/kernels/clip.h"
 #include "engine/cuda/kernels/columns.h"
 #include "engine/cuda/kernels/elementwise.h"
 #include "engine/cuda/kernels/gather.h"
@@ -41,12 +42,12 @@ using StorageKernels = std::tuple<
 template <typename T, typename... Rules>
 std::tuple<Update<Rules, T>...> updates_by(std::tuple<Rules...>);  // declared only
 
-using Kernels =
-    decltype(std::tuple_cat(StorageKernels<float>{}, StorageKernels<Bf16>{}, updates_by<float>(UpdateRules{}),
-                            updates_by<Bf16>(UpdateRules{}),
-                            std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients,
-                                       BiasGradient, LossFold, WriteVotes, JudgeVotes, LarsNorms, LarsRates,
-                                       RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayTreeLevel>{}));
+using Kernels = decltype(std::tuple_cat(
+    StorageKernels<float>{}, StorageKernels<Bf16>{}, updates_by<float>(UpdateRules{}),
+    updates_by<Bf16>(UpdateRules{}),
+    std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
+               WriteVotes, JudgeVotes, LarsNorms, LarsRates, GradientSquares, ClipFactor, ClipGradients,
+               RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayTreeLevel>{}));
 
 template <typename Kernel, typename Table>
 struct KernelNumber;

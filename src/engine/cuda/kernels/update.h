@@ -258,6 +258,14 @@ struct LarsChunk {
   static constexpr int kMost = 4096;
 };
 
+/// The part of one thread of a block.
+PACELINE_HD float sum_of_squares(const float* values, std::int32_t count, const ThreadIndex& at) {
+  float sum = 0;
+  PACELINE_UNROLL_4
+  for (std::int32_t i = at.thread; i < count; i += at.threads) sum += values[i] * values[i];
+  return sum;
+}
+
 /// Computes two sums for each chunk: of the squared weights and of the squared gradients.
 ///
 /// Cost   reads the chunks of both arrays once
@@ -282,8 +290,8 @@ struct LarsNorms {
     const int which = at.thread / kSecond, lane = at.thread % kSecond;
     if (phase == 0) {
       const LarsChunk chunk = chunks[at.block];
-      first[at.thread] = squares(weights + chunk.begin, chunk.count, at);
-      first[kMostThreads + at.thread] = squares(gradients + chunk.begin, chunk.count, at);
+      first[at.thread] = sum_of_squares(weights + chunk.begin, chunk.count, at);
+      first[kMostThreads + at.thread] = sum_of_squares(gradients + chunk.begin, chunk.count, at);
     } else if (phase == 1 && which < 2) {
       double sum = 0;
       for (int i = lane; i < at.threads; i += kSecond)
@@ -294,14 +302,6 @@ struct LarsNorms {
       for (int i = 0; i < kSecond; ++i) sum += second[at.thread * kSecond + i];
       partial[2 * at.block + at.thread] = sum;
     }
-  }
-
- private:
-  PACELINE_HD static float squares(const float* values, std::int32_t count, const ThreadIndex& at) {
-    float sum = 0;
-    PACELINE_UNROLL_4
-    for (std::int32_t i = at.thread; i < count; i += at.threads) sum += values[i] * values[i];
-    return sum;
   }
 };
 

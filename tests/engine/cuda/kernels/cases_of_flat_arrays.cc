@@ -360,6 +360,22 @@ void add_update_cases(KernelCases& cases) {
     const std::size_t slots = of.layout.slots.size();
     return LarsRates{first_chunk, static_cast<int>(slots), numbers, sums, arrays.output<double>(slots)};
   });
+  cases.add("GradientSquares", [=](KernelArrays& arrays, std::mt19937& generator) {
+    const LarsChunk* table = arrays.input(of.tables.lars_chunks);
+    const float* gradients = arrays.input(random_floats(generator, of.elements()));
+    return GradientSquares{table, chunks, gradients, arrays.output<double>(static_cast<std::size_t>(chunks))};
+  });
+  cases.add("ClipFactor", [=](KernelArrays& arrays, std::mt19937& generator) {
+    std::vector<double> partial = random_doubles(generator, 700);
+    for (double& value : partial) value *= value;
+    const double* sums = arrays.input(partial);
+    return ClipFactor{sums, 700, 2.0, arrays.in_place(std::vector<StepReport>(1)), arrays.output<float>(1)};
+  });
+  cases.add("ClipGradients", [=](KernelArrays& arrays, std::mt19937& generator) {
+    const LarsChunk* table = arrays.input(of.tables.lars_chunks);
+    const float* factor = arrays.input(std::vector<float>{0.37f});
+    return ClipGradients{table, chunks, factor, arrays.in_place(random_floats(generator, of.elements()))};
+  });
   cases.add("RunningStatistics", [=](KernelArrays& arrays, std::mt19937& generator) {
     const RunningSlot* slots = arrays.input(of.tables.running);
     float* weights = arrays.in_place(random_floats(generator, of.elements()));
