@@ -62,6 +62,13 @@ TEST_F(RecipeOptions, ClippingKeepsBits) {
   keeps_bits([](Options& options) { options.rule.clip_norm = 0.2; });
 }
 
+TEST_F(RecipeOptions, LambKeepsBits) {
+  keeps_bits([](Options& options) {
+    options.rule = engine::update_rules()[static_cast<std::size_t>(engine::UpdateKind::lamb)].usual;
+    options.lr = 0.01;
+  });
+}
+
 TEST_F(RecipeOptions, ClippingIsRecorded) {
   for (const char* device : {"cpu", "reference", "cuda-on-host"})
     for (const bool waits : {false, true}) {  // --on-nan skip: no queue on a device

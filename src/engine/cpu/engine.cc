@@ -66,7 +66,9 @@ class CpuEngine final : public Engine {
     for (int slot = 0; slot < state_slots(options.rule); ++slot) state_.push_back(zeros(flat_bytes()));
     // Different processors may use kernels with different gradient orders; such gradients must not be added
     // directly.
-    exec_.own_gradient_order = options.all_workers_say && options.all_workers_say(own_gradient_orders());
+    // LAMB reads a gradient beside its weight before update() can reorder it.
+    exec_.own_gradient_order = options.rule.kind != UpdateKind::lamb && options.all_workers_say &&
+                               options.all_workers_say(own_gradient_orders());
   }
 
   [[nodiscard]] std::string name() const override { return "cpu"; }
@@ -208,7 +210,7 @@ class CpuEngine final : public Engine {
   [[nodiscard]] Update make_update(const UpdateRule& rule, double lr, std::int64_t update) {
     UpdateArrays arrays{.weights = exec_.weights, .gradients = exec_.gradients, .state = {}};
     for (auto& state : state_) arrays.state.push_back(state.as<float>().data());
-    return {graph(), layout(), exec_.kernels, rule, lr, update, std::move(arrays)};
+    return {graph(), layout(), exec_.kernels, pool_, rule, lr, update, std::move(arrays)};
   }
 
   [[nodiscard]] std::int64_t flat_bytes() const {

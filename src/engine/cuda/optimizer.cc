@@ -42,7 +42,7 @@ Optimizer::Tables Optimizer::tables_of(const Program& program) {
     take(tables.update.tiles.size(), sizeof(UpdateTile));
     tables.running = take(tables.update.running.size(), sizeof(RunningSlot));
     tables.numbers = take(slots, sizeof(UpdateNumbers));
-    const bool has_rates = program.options().rule.kind == UpdateKind::lars;
+    const bool has_rates = program.options().rule.has_layer_rates();
     const bool clips = program.options().rule.clips();
     if (!has_rates && !clips) tables.update.lars_chunks.clear();
     const std::size_t chunks = tables.update.lars_chunks.size();
@@ -100,7 +100,8 @@ Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, c
   put(0, tables.update.tiles);
   put(running_at_, tables.update.running);
   if (chunks_ > 0) put(lars_chunks_at_, tables.update.lars_chunks);
-  if (chunks_ > 0 && has_rates()) put(first_lars_chunk_at_, tables.update.first_lars_chunk);
+  if (chunks_ > 0 && program.options().rule.has_layer_rates())
+    put(first_lars_chunk_at_, tables.update.first_lars_chunk);
   with_storage(program.options().precision, [&]<typename T>(T) {
     std::vector<PackedWeight<T>> layers;
     for (const LayerWeight& layer : tables.layers) {
@@ -161,19 +162,7 @@ void Optimizer::update() const {
   const UpdateKind kind = program_.options().rule.kind;
   auto* rates = reinterpret_cast<double*>(memory_at_ + rates_at_);
   if (program_.options().rule.clips()) clip();
-  if (chunks_ > 0 && has_rates()) {
-    auto* norms = reinterpret_cast<double*>(memory_at_ + norms_at_);
-    runtime_.launch(compute_, LarsNorms{.chunks = at<LarsChunk>(lars_chunks_at_),
-                                        .chunk_count = chunks_,
-                                        .weights = arrays_.weights,
-                                        .gradients = arrays_.gradients,
-                                        .partial = norms});
-    runtime_.launch(compute_, LarsRates{.first_chunk = at<std::int32_t>(first_lars_chunk_at_),
-                                        .slot_count = static_cast<int>(program_.layout().slots.size()),
-                                        .numbers = at<UpdateNumbers>(numbers_at_),
-                                        .partial = norms,
-                                        .rates = rates});
-  }
+  if (program_.options().rule.has_layer_rates()) compute_rates(rates);
   static_assert(std::tuple_size_v<UpdateRules> == kUpdateKinds,
                 "each UpdateKind has its rule in kernels/update.h");
   if (tiles_ > 0) [&]<std::size_t... kKinds>(std::index_sequence<kKinds...>) {
@@ -189,6 +178,31 @@ void Optimizer::update() const {
                                                 .gradients = arrays_.gradients,
                                                 .is_halted = is_halted_});
   pack(apart_);
+}
+
+void Optimizer::compute_rates(double* rates) const {
+  if (chunks_ == 0) return;
+  auto* const norms = reinterpret_cast<double*>(memory_at_ + norms_at_);
+  if (program_.options().rule.kind == UpdateKind::lamb)
+    runtime_.launch(compute_, LambNorms{.chunks = at<LarsChunk>(lars_chunks_at_),
+                                        .chunk_count = chunks_,
+                                        .numbers = at<UpdateNumbers>(numbers_at_),
+                                        .weights = arrays_.weights,
+                                        .gradients = arrays_.gradients,
+                                        .first = arrays_.state[0],
+                                        .second = arrays_.state[1],
+                                        .partial = norms});
+  else
+    runtime_.launch(compute_, LarsNorms{.chunks = at<LarsChunk>(lars_chunks_at_),
+                                        .chunk_count = chunks_,
+                                        .weights = arrays_.weights,
+                                        .gradients = arrays_.gradients,
+                                        .partial = norms});
+  runtime_.launch(compute_, LarsRates{.first_chunk = at<std::int32_t>(first_lars_chunk_at_),
+                                      .slot_count = static_cast<int>(program_.layout().slots.size()),
+                                      .numbers = at<UpdateNumbers>(numbers_at_),
+                                      .partial = norms,
+                                      .rates = rates});
 }
 
 void Optimizer::clip() const {

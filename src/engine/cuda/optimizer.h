@@ -70,7 +70,7 @@ class Optimizer {
   void launch(const double* rates) const;
   void pack(const Layers& layers) const;
   void clip() const;
-  [[nodiscard]] bool has_rates() const { return program_.options().rule.kind == UpdateKind::lars; }
+  void compute_rates(double* rates) const;
 
   const Program& program_;
   Runtime& runtime_;

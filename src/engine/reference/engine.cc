@@ -99,6 +99,27 @@ void adam(const ParameterArrays<T>& arrays, const UpdateRule& rule, double lr, s
   });
 }
 
+/// Computes all steps before the weights change, for their norm.
+template <typename T>
+void lamb(const ParameterArrays<T>& arrays, const UpdateRule& rule, double lr, std::int64_t update,
+          bool is_weight) {
+  const double correction1 = 1 - std::pow(rule.beta1, static_cast<double>(update));
+  const double correction2 = 1 - std::pow(rule.beta2, static_cast<double>(update));
+  std::vector<double> steps;
+  steps.reserve(static_cast<std::size_t>(arrays.elements));
+  const double weight = norm(arrays.weight, arrays.elements);
+  for_each(arrays, [&](double& w, double g, double& first, double& second) {
+    first = rule.beta1 * first + (1 - rule.beta1) * g;
+    second = rule.beta2 * second + (1 - rule.beta2) * g * g;
+    steps.push_back((first / correction1) / (std::sqrt(second / correction2) + rule.epsilon) +
+                    arrays.decay * w);
+  });
+  const double step = norm(steps.data(), arrays.elements);
+  const double local_lr = is_weight && weight > 0 && step > 0 ? weight / step : 1;
+  auto next = steps.begin();
+  for_each(arrays, [&](double& w, double, double&, double&) { w -= lr * local_lr * *next++; });
+}
+
 template <typename T>
 void rmsprop(const ParameterArrays<T>& arrays, const UpdateRule& rule, double lr) {
   for_each(arrays, [&](double& w, double g, double& square, double& velocity) {
@@ -291,7 +312,7 @@ void apply_update(const graph::Graph& graph, const graph::Layout& layout, const 
     if (parameter.is_frozen()) continue;
     const double own_lr = lr * parameter.rate;
     const bool is_weight = parameter.role == graph::Role::weight;
-    const bool decays = is_weight || (rule.decay_norm_and_bias && rule.kind != UpdateKind::lars);
+    const bool decays = is_weight || (rule.decay_norm_and_bias && !rule.has_layer_rates());
     ParameterArrays<T> arrays{.elements = slot.elements,
                               .weight = weights.data() + slot.offset,
                               .gradient = gradients.data() + slot.offset,
@@ -310,6 +331,9 @@ void apply_update(const graph::Graph& graph, const graph::Layout& layout, const 
       case UpdateKind::adam:
       case UpdateKind::adamw:
         adam(arrays, rule, own_lr, update, rule.kind == UpdateKind::adamw);
+        break;
+      case UpdateKind::lamb:
+        lamb(arrays, rule, own_lr, update, is_weight);
         break;
       case UpdateKind::rmsprop:
         rmsprop(arrays, rule, own_lr);

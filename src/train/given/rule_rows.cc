@@ -14,7 +14,7 @@ using Lookahead = LookaheadOptions;
 
 constexpr const char* kRule = "Optimizer and schedule";
 
-constexpr OptionRules kWithAdam = read_if("optimizer", "adam, adamw");
+constexpr OptionRules kWithAdam = read_if("optimizer", "adam, adamw, lamb");
 constexpr OptionRules kWithSteps = read_if("schedule", "step");
 constexpr OptionRules kWithOneCycle = read_if("schedule", "one-cycle");
 constexpr OptionRules kWithPlateau = read_if("schedule", "plateau");
@@ -55,7 +55,7 @@ constexpr OptionRow<Options> kRuleRows[] = {
     {"nesterov", "", kRule, "Nesterov momentum (sgd)", kRuns, at<&O::rule, &Rule::nesterov>()},
     {"weight-decay", "X", kRule, "weight decay: how strongly every weight is pulled towards 0", kRuns,
      at<&O::rule, &Rule::weight_decay>()},
-    {"decay-norm-and-bias", "", kRule, "weight decay on biases and batch norm too (lars: never)", kRuns,
+    {"decay-norm-and-bias", "", kRule, "weight decay on biases and batch norm too (lars, lamb: never)", kRuns,
      at<&O::rule, &Rule::decay_norm_and_bias>()},
     {"momentum-correction", "", kRule,
      "lars: rescale its velocity when the learning rate changes; the other optimizers need no correction",
@@ -84,18 +84,18 @@ constexpr OptionRow<Options> kRuleRows[] = {
     {"lr-factor", "PATTERN=X,..", kRule,
      "learning rate of these layers or parameters as a multiple of the others': fc=10,layer4=2", kRuns,
      parsed_at<factors_text, &O::lr_factor>()},
-    {"beta1", "X", kRule, "adam, adamw: decay rate of the gradient's running mean", kRuns,
+    {"beta1", "X", kRule, "adam, adamw, lamb: decay rate of the gradient's running mean", kRuns,
      at<&O::rule, &Rule::beta1>({.most = 0.999999}), kWithAdam},
-    {"beta2", "X", kRule, "adam, adamw: decay rate of the squared gradient's running mean", kRuns,
+    {"beta2", "X", kRule, "adam, adamw, lamb: decay rate of the squared gradient's running mean", kRuns,
      at<&O::rule, &Rule::beta2>({.most = 0.999999}), kWithAdam},
     {"alpha", "X", kRule, "rmsprop: decay rate of the squared gradient's running mean", kRuns,
      at<&O::rule, &Rule::alpha>({.most = 0.999999}), read_if("optimizer", "rmsprop")},
     {"rho", "X", kRule, "adadelta: decay rate of both running means", kRuns,
      at<&O::rule, &Rule::rho>({.most = 0.999999}), read_if("optimizer", "adadelta")},
     {"epsilon", "X", kRule,
-     "adam, adamw, rmsprop, adadelta: small constant (epsilon) that keeps the division finite", kRuns,
+     "adam, adamw, rmsprop, adadelta, lamb: small constant (epsilon) that keeps the division finite", kRuns,
      at<&O::rule, &Rule::epsilon>({.open_below = true}),
-     read_if("optimizer", "adam, adamw, rmsprop, adadelta")},
+     read_if("optimizer", "adam, adamw, rmsprop, adadelta, lamb")},
     {"trust", "X", kRule, "lars: the trust coefficient, a layer's step relative to its weights", kRuns,
      at<&O::rule, &Rule::trust>({.open_below = true}), read_if("optimizer", "lars")},
     {"schedule", "KIND", kRule,

@@ -48,6 +48,7 @@ TEST(CudaEngine, AppliesEveryUpdateRuleLikeTheReference) {
       {.kind = UpdateKind::rmsprop, .momentum = 0.9},
       {.kind = UpdateKind::adadelta, .weight_decay = 1e-2, .epsilon = 1e-6},
       {.kind = UpdateKind::lars, .momentum = 0.9, .weight_decay = 1e-2},
+      {.kind = UpdateKind::lamb, .weight_decay = 1e-2, .epsilon = 1e-6},
       {.momentum = 0.9, .weight_decay = 1e-2, .clip_norm = 3},
       {.momentum = 0.9, .clip_norm = 1e6},
       {.kind = UpdateKind::adam, .clip_norm = 3},

@@ -66,7 +66,7 @@ TEST_F(Update, MomentumSumsAGeometricSeries) {
 TEST_F(Update, ARateScalesTheStepButNotTheDecayAndZeroFreezes) {
   // PyTorch's parameter groups with lr * rate and weight_decay / rate.
   for (const UpdateKind kind : {UpdateKind::sgd, UpdateKind::lars, UpdateKind::adam, UpdateKind::adamw,
-                                UpdateKind::rmsprop, UpdateKind::adadelta}) {
+                                UpdateKind::rmsprop, UpdateKind::adadelta, UpdateKind::lamb}) {
     const UpdateRule rule{.kind = kind, .momentum = kind == UpdateKind::sgd ? 0.9 : 0, .weight_decay = 0.02};
     const auto after = [&](const UpdateRule& used, double lr, double rate) {
       for (auto& parameter : graph_.parameters)
@@ -181,6 +181,32 @@ TEST_F(Update, LarsStepsByThePartOfTheWeightNorm) {
   at(gradients_, "fc.bias") = 0;
   step(rule, 0.001, 2);
   EXPECT_NEAR(at(weights_, "fc.bias"), 0 - 0.9 * 1, 1e-14);
+}
+
+TEST_F(Update, LambStepsByTheWeightNorm) {
+  // fc.weight = (3, 4, 0...): |w| = 5. Without bias corrections' effect at step 1: m / sqrt(v) is the sign.
+  at(weights_, "fc.weight", 0) = 3;
+  at(weights_, "fc.weight", 1) = 4;
+  at(gradients_, "fc.weight", 2) = -10;
+  at(weights_, "fc.bias") = 1;
+  at(gradients_, "fc.bias") = 2;
+  const UpdateRule rule{.kind = UpdateKind::lamb, .weight_decay = 0.2, .epsilon = 1e-12};
+  step(rule, 0.5, 1);
+  // u = (0.6, 0.8, -1, 0...).
+  const double local_lr = 5 / std::sqrt(0.36 + 0.64 + 1);
+  EXPECT_NEAR(at(weights_, "fc.weight", 2), 0.5 * local_lr, 1e-10);
+  EXPECT_NEAR(at(weights_, "fc.weight", 0), 3 - 0.5 * local_lr * 0.6, 1e-10);
+  EXPECT_NEAR(at(weights_, "fc.bias"), 1 - 0.5, 1e-10) << "no local rate, no decay on a bias";
+}
+
+TEST_F(Update, LambOfZerosIsFinite) {
+  at(weights_, "fc.weight") = 1;
+  step({.kind = UpdateKind::lamb}, 0.5, 1);
+  EXPECT_DOUBLE_EQ(at(weights_, "fc.weight"), 1) << "no gradient";
+  std::ranges::fill(weights_, 0.0);
+  at(gradients_, "fc.weight") = 1;
+  step({.kind = UpdateKind::lamb, .epsilon = 1e-12}, 0.5, 1);
+  EXPECT_NEAR(at(weights_, "fc.weight"), -0.5, 1e-10) << "no weight: the rate is 1";
 }
 
 TEST_F(Update, ClippingScalesTheWholeGradientToTheNorm) {

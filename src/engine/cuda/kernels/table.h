@@ -46,8 +46,8 @@ using Kernels = decltype(std::tuple_cat(
     StorageKernels<float>{}, StorageKernels<Bf16>{}, updates_by<float>(UpdateRules{}),
     updates_by<Bf16>(UpdateRules{}),
     std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
-               WriteVotes, JudgeVotes, LarsNorms, LarsRates, GradientSquares, ClipFactor, ClipGradients,
-               RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayTreeLevel>{}));
+               WriteVotes, JudgeVotes, LarsNorms, LambNorms, LarsRates, GradientSquares, ClipFactor,
+               ClipGradients, RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayTreeLevel>{}));
 
 template <typename Kernel, typename Table>
 struct KernelNumber;

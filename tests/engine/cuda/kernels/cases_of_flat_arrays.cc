@@ -295,8 +295,7 @@ void add_update(KernelCases& cases, const Updated& of, const std::string& name, 
     const UpdateTile* tiles = arrays.input(of.tables.tiles);
     const UpdateNumbers* numbers = arrays.input(of.numbers(rule));
     const double* rates = nullptr;
-    if (rule.kind == UpdateKind::lars)
-      rates = arrays.input(random_doubles(generator, of.layout.slots.size()));
+    if (rule.has_layer_rates()) rates = arrays.input(random_doubles(generator, of.layout.slots.size()));
     float* weights = arrays.in_place(random_floats(generator, of.elements()));
     const float* gradients = arrays.input(random_floats(generator, of.elements()));
     // Sums of squares are not negative.
@@ -332,6 +331,7 @@ void add_update_cases(KernelCases& cases) {
   const Updated of{.graph = model_to_update(cases.is_small)};
   const auto chunks = static_cast<int>(of.tables.lars_chunks.size());
   const UpdateRule lars{.kind = UpdateKind::lars, .momentum = 0.9, .weight_decay = 5e-4};
+  const UpdateRule lamb{.kind = UpdateKind::lamb, .weight_decay = 1e-2, .epsilon = 1e-6};
   for_each_storage([&]<typename T>(T) {
     add_update<SgdRule, T>(cases, of, "sgd", {.kind = UpdateKind::sgd, .weight_decay = 1e-2});
     add_update<SgdRule, T>(
@@ -343,6 +343,7 @@ void add_update_cases(KernelCases& cases) {
                                {.kind = UpdateKind::rmsprop, .momentum = 0.9, .weight_decay = 1e-4});
     add_update<AdadeltaRule, T>(cases, of, "adadelta", {.kind = UpdateKind::adadelta, .epsilon = 1e-6});
     add_update<LarsRule, T>(cases, of, "lars", lars);
+    add_update<LambRule, T>(cases, of, "lamb", lamb);
   });
   cases.add("LarsNorms", [=](KernelArrays& arrays, std::mt19937& generator) {
     const LarsChunk* table = arrays.input(of.tables.lars_chunks);
@@ -350,6 +351,16 @@ void add_update_cases(KernelCases& cases) {
     const float* gradients = arrays.input(random_floats(generator, of.elements()));
     return LarsNorms{table, chunks, weights, gradients,
                      arrays.output<double>(2 * static_cast<std::size_t>(chunks))};
+  });
+  cases.add("LambNorms", [=](KernelArrays& arrays, std::mt19937& generator) {
+    const LarsChunk* table = arrays.input(of.tables.lars_chunks);
+    const UpdateNumbers* numbers = arrays.input(of.numbers(lamb));
+    const float* weights = arrays.input(random_floats(generator, of.elements()));
+    const float* gradients = arrays.input(random_floats(generator, of.elements()));
+    const float* first = arrays.input(random_floats(generator, of.elements()));
+    const float* second = arrays.input(positive_floats(generator, of.elements()));
+    return LambNorms{table,     chunks, numbers, weights,
+                     gradients, first,  second,  arrays.output<double>(2 * static_cast<std::size_t>(chunks))};
   });
   cases.add("LarsRates", [=](KernelArrays& arrays, std::mt19937& generator) {
     const std::int32_t* first_chunk = arrays.input(of.tables.first_lars_chunk);

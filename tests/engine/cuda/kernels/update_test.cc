@@ -93,10 +93,16 @@ class CudaUpdate : public ::testing::Test {
     const std::vector<UpdateNumbers> numbers = update_numbers(graph_, layout_, rule, lr, update);
     std::vector<double> rates(layout_.slots.size(), kNan), partial(2 * tables_.lars_chunks.size(), kNan);
     if (rule.clips()) clip(rule, arrays, partial);
-    if (rule.kind == UpdateKind::lars) {
-      run(LarsNorms{tables_.lars_chunks.data(), static_cast<int>(tables_.lars_chunks.size()),
-                    arrays.weights.data(), arrays.gradients.data(), partial.data()},
+    const auto chunks = static_cast<int>(tables_.lars_chunks.size());
+    if (rule.kind == UpdateKind::lars)
+      run(LarsNorms{tables_.lars_chunks.data(), chunks, arrays.weights.data(), arrays.gradients.data(),
+                    partial.data()},
           {output(partial)});
+    if (rule.kind == UpdateKind::lamb)
+      run(LambNorms{tables_.lars_chunks.data(), chunks, numbers.data(), arrays.weights.data(),
+                    arrays.gradients.data(), arrays.state[0].data(), arrays.state[1].data(), partial.data()},
+          {output(partial)});
+    if (rule.has_layer_rates()) {
       run(LarsRates{tables_.first_lars_chunk.data(), static_cast<int>(rates.size()), numbers.data(),
                     partial.data(), rates.data()},
           {output(rates)});
@@ -140,6 +146,9 @@ class CudaUpdate : public ::testing::Test {
         break;
       case UpdateKind::lars:
         launch(LarsRule{});
+        break;
+      case UpdateKind::lamb:
+        launch(LambRule{});
         break;
     }
     run(RunningStatistics{tables_.running.data(), static_cast<int>(tables_.running.size()),
