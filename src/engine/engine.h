@@ -297,6 +297,8 @@ class Engine {
   /// before you read.
   virtual std::span<float> weights() = 0;
   virtual std::span<float> optimizer_state(int slot) = 0;
+  /// The weights where the engine computes: on a device those that its queue has left so far.
+  virtual base::Array weights_array() { return base::host_array(weights()); }
   /// Gradients, where the engine computes. In the slots of running statistics: this step's batch statistics
   /// times batch * gradient_scale. With CompileOptions::all_workers_say the elements of a gradient may be in
   /// another order, the same on all workers: workers can sum them, and update() reads that order.

@@ -52,6 +52,9 @@ struct EpochRecord {
   std::optional<double> validation_loss;  ///< on the validation set, if there is one
   std::optional<double> validation_accuracy;
   std::optional<double> validation_top_5 = {};
+  /// With --ema: of the averaged weights.
+  std::optional<double> ema_test_loss = {}, ema_test_accuracy = {};
+  std::optional<double> ema_validation_loss = {}, ema_validation_accuracy = {};
   /// With --clip-norm: mean and largest L2 norm of the gradients of the epoch's updates, before clipping, and
   /// how many of them were clipped.
   std::optional<double> gradient_norm = {}, largest_gradient_norm = {};
@@ -67,6 +70,7 @@ struct TestSetRecord {
   /// For "last": the epoch whose weights were tested (from 1), and the result.
   std::optional<std::int64_t> epoch = {};
   std::optional<double> loss = {}, accuracy = {}, top_5 = {};
+  std::optional<double> ema_loss = {}, ema_accuracy = {};  ///< with --ema: of that epoch's averaged weights
 };
 
 /// How the algorithms of a run were chosen, and which they were.

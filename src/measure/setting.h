@@ -135,6 +135,9 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"lookahead", fixed, refuse, refuse},
     {"lookahead-keep", fixed, refuse, refuse},
     {"lookahead-power", fixed, refuse, refuse},
+    {"ema", remedy, refuse, none},  // a pass over the weights
+    {"ema-every", rule, remark, none},
+    {"use-ema", fixed, refuse, refuse},
 
     // Between workers, and what is timed: train/given/option_rows.cc.
     {"parallel", execution, refuse, none},    // the same sums, by another way

@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "fixture.h"
+#include "train/evaluate_checkpoint.h"
 
 namespace paceline::train {
 namespace {
+
+using testing::HasSubstr;
 
 /// Options of today's recipes: what each must keep, on each engine.
 class RecipeOptions : public TrainingTest {
@@ -67,6 +70,82 @@ TEST_F(RecipeOptions, LambKeepsBits) {
     options.rule = engine::update_rules()[static_cast<std::size_t>(engine::UpdateKind::lamb)].usual;
     options.lr = 0.01;
   });
+}
+
+TEST_F(RecipeOptions, AverageKeepsBits) {
+  keeps_bits([](Options& options) { options.ema = {.decay = 0.8, .every = 3}; });
+}
+
+// The average changes nothing of the training itself, and its checkpoint is the plain one with more arrays.
+TEST_F(RecipeOptions, AverageLeavesTheTraining) {
+  for (const char* device : {"cpu", "cuda-on-host"}) {
+    SCOPED_TRACE(device);
+    Options options = on(device);
+    const auto plain = train(options);
+    options.ema = {.decay = 0.8, .every = 2};
+    options.out = directory_ / device;
+    const auto averaged = train(options);
+    ASSERT_EQ(averaged.epochs.size(), plain.epochs.size());
+    for (std::size_t i = 0; i < plain.epochs.size(); ++i) {
+      EXPECT_EQ(averaged.epochs[i].train_loss, plain.epochs[i].train_loss);
+      EXPECT_EQ(averaged.epochs[i].test_loss, plain.epochs[i].test_loss);
+      EXPECT_FALSE(plain.epochs[i].ema_test_loss);
+      EXPECT_NE(averaged.epochs[i].ema_test_loss.value(), averaged.epochs[i].test_loss.value());
+      EXPECT_TRUE(averaged.epochs[i].ema_test_accuracy);
+    }
+    // evaluate() of the checkpoint finds the same figures.
+    const auto evaluated = [&](bool is_averaged) {
+      Options again = on(device);
+      again.local_batch = averaged.local_batch;
+      again.global_batch = 0;
+      again.use_ema = is_averaged;
+      return evaluate_checkpoint(again, {.checkpoint = options.out}, backend_of(device), {}, {})
+          .evaluation->loss;
+    };
+    EXPECT_DOUBLE_EQ(evaluated(false), averaged.epochs.back().test_loss.value());
+    EXPECT_DOUBLE_EQ(evaluated(true), averaged.epochs.back().ema_test_loss.value());
+  }
+}
+
+// The best epoch on validation is tested with its trained weights and with its average, resumed or not.
+TEST_F(RecipeOptions, AverageOfTheBestEpochIsTested) {
+  for (const char* device : {"cpu", "cuda-on-host"}) {
+    SCOPED_TRACE(device);
+    Options options = on(device);
+    options.validation_split = 0.34;
+    options.ema = {.decay = 0.8};
+    options.out = directory_ / fmt::format("whole-{}", device);
+    const auto whole = train(options);
+    const auto& last = whole.epochs.back();
+    EXPECT_TRUE(last.ema_validation_loss);
+    EXPECT_FALSE(last.ema_test_loss) << "held back";
+    ASSERT_TRUE(whole.test_set->ema_loss);
+    EXPECT_NE(*whole.test_set->ema_loss, *whole.test_set->loss);
+    EXPECT_EQ(whole.test_set->reads, 2 * 40);
+    options.out = directory_ / fmt::format("parts-{}", device);
+    options.pause_after_epochs = whole.chosen->epoch;
+    (void)train(options);
+    options.pause_after_epochs = 0;
+    options.resume = options.out;
+    const auto resumed = train(options);
+    EXPECT_EQ(resumed.test_set->ema_loss, whole.test_set->ema_loss);
+    EXPECT_EQ(resumed.epochs.back().ema_validation_loss, last.ema_validation_loss);
+  }
+}
+
+TEST_F(RecipeOptions, AverageExcludesLookahead) {
+  Options options = small("first");
+  options.ema.decay = 0.9;
+  options.lookahead.steps = 3;
+  EXPECT_THAT(refusal(options), HasSubstr("--lookahead 3 with --ema 0.9"));
+  options.ema.decay = 0;
+  options.lookahead.steps = 0;
+  options.steps = 4;
+  (void)train(options);
+  options.resume = options.out;
+  options.steps = 10;
+  options.ema.decay = 0.9;
+  EXPECT_THAT(refusal(options), HasSubstr("--ema was off in its run, but is 0.9 in this one"));
 }
 
 TEST_F(RecipeOptions, ClippingIsRecorded) {

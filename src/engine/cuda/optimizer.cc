@@ -68,14 +68,14 @@ std::int64_t Optimizer::pinned_bytes(const Program& program) {
 }
 
 Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, const DeviceMemory& memory,
-                     const Arena& arena, FlatArrays arrays, StepReport* report, const std::int32_t* is_halted)
+                     const Arena& arena, FlatArrays arrays, const StepReports& reports)
     : program_(program),
       runtime_(runtime),
       compute_(compute),
       memory_(memory),
       arrays_(std::move(arrays)),
-      report_(report),
-      is_halted_(is_halted) {
+      report_(reports.on_device()),
+      is_halted_(reports.is_halted()) {
   const Tables tables = tables_of(program);
   memory_at_ = runtime.allocate(static_cast<std::size_t>(tables.all));
   if (const auto pinned = static_cast<std::size_t>(pinned_bytes(program)); pinned > 0) {

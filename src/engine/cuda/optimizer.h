@@ -19,6 +19,8 @@ namespace paceline::engine::cuda {
 /// lines are host memory too.
 [[nodiscard]] graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device);
 
+class StepReports;
+
 /// The flat arrays on the device.
 struct FlatArrays {
   float* weights = nullptr;
@@ -30,7 +32,7 @@ class Optimizer {
  public:
   /// Allocates and fills its tables on the device.
   Optimizer(const Program& program, Runtime& runtime, Stream compute, const DeviceMemory& memory,
-            const Arena& arena, FlatArrays arrays, StepReport* report, const std::int32_t* is_halted);
+            const Arena& arena, FlatArrays arrays, const StepReports& reports);
 
   // An update is two calls, both on the compute stream: put_numbers() writes what differs between updates,
   // update() does work that is the same each time and can be captured.

@@ -19,6 +19,7 @@ constexpr OptionRules kWithSteps = read_if("schedule", "step");
 constexpr OptionRules kWithOneCycle = read_if("schedule", "one-cycle");
 constexpr OptionRules kWithPlateau = read_if("schedule", "plateau");
 constexpr OptionRules kWithLookahead = read_if("lookahead");
+using Ema = EmaOptions;
 
 std::vector<std::string> optimizers() {
   std::vector<std::string> names;
@@ -137,6 +138,15 @@ constexpr OptionRow<Options> kRuleRows[] = {
     {"lookahead-power", "X", kRule,
      "lookahead: if above 0, that fraction grows from 0 with this power of the progress", kRuns,
      at<&O::lookahead, &Lookahead::power>({.most = 100}), kWithLookahead},
+    {"ema", "D", kRule,
+     "keep an average of weights and running statistics, D of which stays when an update's weights join it; it is "
+     "evaluated too, and in checkpoints (ema.NAME); 0: off",
+     kRuns, at<&O::ema, &Ema::decay>({.most = 0.999999, .left_out = "0"})},
+    {"ema-every", "K", kRule, "ema: only the weights of each K-th update join the average", kRuns,
+     at<&O::ema, &Ema::every>({.least = 1, .left_out = "1"}), read_if("ema")},
+    {"use-ema", "", kRule,
+     "the averaged weights of the checkpoint (train --ema) in place of the trained ones",
+     kEvaluate | kClassify, at<&O::use_ema>({.left_out = "false"})},
     {"scale-lr", "RULE", kRule,
      "linear: learning rate times (global batch / --lr-batch); sqrt: times its square root; none", kRuns,
      at<&O::scale_lr>()},
@@ -144,7 +154,7 @@ constexpr OptionRow<Options> kRuleRows[] = {
      at<&O::lr_batch>({.least = 1, .most = kLargestBatch}),
      read_if("scale-lr", "linear, sqrt", ReadIf::stays_in_records)},
 };
-static_assert(has_rows<Options>(kRuleRows, "optimizer", "lookahead-power"));
+static_assert(has_rows<Options>(kRuleRows, "optimizer", "use-ema"));
 
 }  // namespace
 

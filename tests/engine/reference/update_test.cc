@@ -209,7 +209,7 @@ TEST_F(Update, LambOfZerosIsFinite) {
   EXPECT_NEAR(at(weights_, "fc.weight"), -0.5, 1e-10) << "no weight: the rate is 1";
 }
 
-TEST_F(Update, ClippingScalesTheWholeGradientToTheNorm) {
+TEST_F(Update, ClippingScalesTheWholeGradient) {
   // (3, 4, 12) in three parameters: 13 long. The mean that a batch norm keeps is no gradient.
   const auto gradient = [&] {
     at(gradients_, "fc.weight", 5) = 3;

@@ -47,7 +47,8 @@ using Kernels = decltype(std::tuple_cat(
     updates_by<Bf16>(UpdateRules{}),
     std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
                WriteVotes, JudgeVotes, LarsNorms, LambNorms, LarsRates, GradientSquares, ClipFactor,
-               ClipGradients, RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayTreeLevel>{}));
+               ClipGradients, RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayMix,
+               ArrayTreeLevel>{}));
 
 template <typename Kernel, typename Table>
 struct KernelNumber;
