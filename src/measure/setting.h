@@ -72,6 +72,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"rotate", fixed, refuse, refuse},
     {"shear", fixed, refuse, refuse},
     {"shift", fixed, refuse, refuse},
+    {"trivial-augment", fixed, refuse, refuse},
+    {"random-erasing", fixed, refuse, refuse},
     {"test-time-augmentation", fixed, refuse, refuse},
     {"validation-split", fixed, refuse, refuse},
     {"bad-images", fixed, refuse, refuse},

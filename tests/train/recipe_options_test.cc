@@ -148,6 +148,14 @@ TEST_F(RecipeOptions, AverageExcludesLookahead) {
   EXPECT_THAT(refusal(options), HasSubstr("--ema was off in its run, but is 0.9 in this one"));
 }
 
+TEST_F(RecipeOptions, TrivialAugmentKeepsBits) {
+  keeps_bits([](Options& options) { options.trivial_augment = true; });
+}
+
+TEST_F(RecipeOptions, ErasingKeepsBits) {
+  keeps_bits([](Options& options) { options.random_erasing = 0.5; });
+}
+
 TEST_F(RecipeOptions, ClippingIsRecorded) {
   for (const char* device : {"cpu", "reference", "cuda-on-host"})
     for (const bool waits : {false, true}) {  // --on-nan skip: no queue on a device

@@ -163,6 +163,8 @@ struct Options {
   data::CropFill crop_fill = data::CropFill::black;
   std::optional<data::Flip> flip;
   data::WarpOptions warp;        ///< rotation, shear, shift; off by default for every data set
+  bool trivial_augment = false;  ///< data/trivial_augment.h
+  double random_erasing = 0;     ///< the part of the training images that lose a box
   int test_views = 1;  ///< views of each test image whose logits are averaged: 1, 2 or 6, data/augment.h
 
   // Opening the data.

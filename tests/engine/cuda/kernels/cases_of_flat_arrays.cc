@@ -177,6 +177,10 @@ void add_arrays(KernelCases& cases, std::size_t count) {
     float* sum = arrays.in_place(random_floats(generator, count + 3)) + 3;
     return ArrayAdd{sum, arrays.input(random_floats(generator, count)), sum, n};
   });
+  cases.add("ArrayMix", [=](KernelArrays& arrays, std::mt19937& generator) {
+    float* mixed = arrays.in_place(random_floats(generator, count + 3)) + 3;
+    return ArrayMix{arrays.input(random_floats(generator, count)), mixed, n, 0.9f, 0.1f};
+  });
   cases.add("ArrayTreeLevel", [=](KernelArrays& arrays, std::mt19937& generator) {
     float* first = arrays.in_place(random_floats(generator, 5 * (count + 1)));
     return ArrayTreeLevel{
