@@ -139,7 +139,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"lookahead-power", fixed, refuse, refuse},
     {"ema", remedy, refuse, none},  // a pass over the weights
     {"ema-every", rule, remark, none},
-    {"use-ema", fixed, refuse, refuse},
+    {"use-ema", unrecorded},  // no training has it
 
     // Between workers, and what is timed: train/given/option_rows.cc.
     {"parallel", execution, refuse, none},    // the same sums, by another way
