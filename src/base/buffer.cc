@@ -31,6 +31,13 @@ class HostMemory final : public Memory {
     float* const sum = dst.host().data();
     for (std::size_t i = 0; i < dst.size; ++i) sum[i] = a[i] + b[i];
   }
+  void mix(Array src, double keep, Array dst) const override {
+    expects(src.size == dst.size, "arrays that are mixed have one size");
+    const float* const from = src.host().data();
+    float* const to = dst.host().data();
+    const auto kept = static_cast<float>(keep), rest = static_cast<float>(1 - keep);
+    for (std::size_t i = 0; i < dst.size; ++i) to[i] = kept * to[i] + rest * from[i];
+  }
   void read(Array src, std::span<float> dst) const override {
     expects(src.size == dst.size(), "an array is copied to one of its size");
     std::ranges::copy(src.host(), dst.begin());

@@ -111,6 +111,8 @@ class Memory {
   virtual void copy(Array src, Array dst) const = 0;
   /// dst = left + right, element by element, rounded once. `dst` may be `left` or `right`.
   virtual void add(Array left, Array right, Array dst) const = 0;
+  /// dst = keep * dst + (1 - keep) * src: two products and their sum, each rounded.
+  virtual void mix(Array src, double keep, Array dst) const = 0;
   /// Copies to the host; returns when the copy is complete.
   virtual void read(Array src, std::span<float> dst) const = 0;
   /// Copies from the host. `src` may be overwritten when this returns.

@@ -25,7 +25,9 @@ enum class Purpose : std::uint32_t {
   flip,
   warp,
   ghost,
-  balance
+  balance,
+  trivial,
+  erase
 };
 
 /// Four 32-bit words for one counter (Philox4x32-10).

@@ -202,8 +202,28 @@ std::int32_t Augment::read_train(const Dataset& dataset, std::int64_t index, std
                                                     : dataset.read(index, scratch);
   if (options_.jitter > 0) jitter(scratch, epoch, position);
   if (!options_.warp.is_none()) warp_in_place(scratch, epoch, position, dst);
+  if (options_.trivial) apply_trivial_in_place(scratch, epoch, position, dst);
   train(scratch, index, epoch, position, dst);
+  if (options_.erase > 0) erase(epoch, position, dst);
   return label;
+}
+
+void Augment::apply_trivial_in_place(std::span<std::uint8_t> pixels, std::int64_t epoch,
+                                     std::int64_t position, std::span<float> dst) const {
+  base::Rng rng(options_.seed, base::Purpose::trivial, static_cast<std::uint64_t>(position),
+                static_cast<std::uint64_t>(epoch));
+  apply_trivial(format_, draw_trivial(rng), pixels,
+                {reinterpret_cast<std::uint8_t*>(dst.data()), pixels.size()});
+}
+
+void Augment::erase(std::int64_t epoch, std::int64_t position, std::span<float> dst) const {
+  base::Rng rng(options_.seed, base::Purpose::erase, static_cast<std::uint64_t>(position),
+                static_cast<std::uint64_t>(epoch));
+  if (rng.uniform_f64() >= options_.erase) return;
+  const ErasedBox box = draw_erased(format_, rng);
+  for (int y = box.top; y < box.top + box.height; ++y)
+    std::fill_n(dst.begin() + (std::ptrdiff_t{y} * format_.width + box.left) * format_.channels,
+                box.width * format_.channels, 0.0f);
 }
 
 void Augment::warp_in_place(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,

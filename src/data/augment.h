@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "base/sample_draw.h"
 #include "data/dataset.h"
+#include "data/trivial_augment.h"
 
 namespace paceline::data {
 
@@ -36,11 +37,6 @@ struct WarpMap {
 void warp(const ImageFormat& format, const WarpMap& map, std::span<const std::uint8_t> src,
           std::span<std::uint8_t> dst);
 
-/// Grey by ITU-R 601 with weights in 1/65536, as PIL computes it.
-[[nodiscard]] constexpr int grey_of(const std::uint8_t* rgb) {
-  return (rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16;
-}
-
 inline constexpr int kMostViews = 6;  ///< the number of views of evaluate_view()
 
 struct AugmentOptions {
@@ -52,6 +48,8 @@ struct AugmentOptions {
   double jitter = 0;     ///< > 0: see jitter()
   CropFill crop_fill = CropFill::black;
   WarpOptions warp = {};  ///< before the crop, on the stored pixels
+  bool trivial = false;   ///< after the warp: see trivial_augment.h; images of 1 or 3 channels
+  double erase = 0;       ///< the part of the images of which a box is set to 0 at the end, the mean colour
 };
 
 class Augment {
@@ -69,8 +67,8 @@ class Augment {
   void train(std::span<const std::uint8_t> pixels, std::int64_t index, std::int64_t epoch,
              std::int64_t position, std::span<float> dst) const;
   /// Reads sample `index` of `dataset` and writes its augmented form to `dst`: a part of the image if
-  /// crop_area is set, then colours, warp, crop, flip, normalisation. Returns the label. `scratch` has room
-  /// for the pixels.
+  /// crop_area is set, then colours, warp, TrivialAugment, crop, flip, normalisation, erasing. Returns the
+  /// label. `scratch` has room for the pixels.
   std::int32_t read_train(const Dataset& dataset, std::int64_t index, std::int64_t epoch,
                           std::int64_t position, std::span<std::uint8_t> scratch, std::span<float> dst) const;
   /// The part of a stored image [height][width] for (epoch, position), as torchvision's RandomResizedCrop: an
@@ -92,6 +90,9 @@ class Augment {
   /// `dst` is scratch memory for a copy of the pixels.
   void warp_in_place(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,
                      std::span<float> dst) const;
+  void apply_trivial_in_place(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,
+                              std::span<float> dst) const;
+  void erase(std::int64_t epoch, std::int64_t position, std::span<float> dst) const;
   ImageFormat format_;
   AugmentOptions options_;
   std::vector<float> table_;  ///< byte_values()

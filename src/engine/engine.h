@@ -238,6 +238,7 @@ struct QueuedStep {
   LossSums local;                          ///< this engine's samples, over all passes of the step
   std::array<float, kVoteFloats> votes{};  ///< behind the gradients when update() began
   bool is_left_out = false;                ///< whether the device skipped the update
+  double gradient_norm = 0;                ///< as Engine::gradient_norm()
   std::vector<Mark> marks;                 ///< in the order of the queue
 };
 
@@ -296,6 +297,8 @@ class Engine {
   /// before you read.
   virtual std::span<float> weights() = 0;
   virtual std::span<float> optimizer_state(int slot) = 0;
+  /// The weights where the engine computes: on a device those that its queue has left so far.
+  virtual base::Array weights_array() { return base::host_array(weights()); }
   /// Gradients, where the engine computes. In the slots of running statistics: this step's batch statistics
   /// times batch * gradient_scale. With CompileOptions::all_workers_say the elements of a gradient may be in
   /// another order, the same on all workers: workers can sum them, and update() reads that order.
@@ -333,6 +336,9 @@ class Engine {
   /// Applies gradients() to weights() by `rule`, at learning rate `lr`. `update` counts from 1 (Adam's bias
   /// correction). Running statistics: running = (1 - momentum) * running + momentum * slot.
   virtual void update(const UpdateRule& rule, double lr, std::int64_t update) = 0;
+  /// The L2 norm of the gradient before the last update() clipped it (UpdateRule::clips()). A device that
+  /// computes asynchronously is waited for.
+  [[nodiscard]] virtual double gradient_norm() { return 0; }
   /// The forward pass of evaluation (running statistics, no dropout) on `count` samples. With `views` > 1
   /// each sample has that many consecutive images in `images`, and the mean of their logits decides. `logits`
   /// [count][classes], unless it is empty, receives the logits that decided.

@@ -37,6 +37,11 @@ constexpr UpdateRuleRow kRules[] = {
      .usual = {.kind = UpdateKind::lars, .momentum = 0.9, .weight_decay = 5e-4},
      .state = {"momentum_buffer"},
      .has_optional_momentum = false},
+    {.name = "lamb",
+     .usual_lr = 1e-3,
+     .usual = {.kind = UpdateKind::lamb, .weight_decay = 1e-2, .epsilon = 1e-6},
+     .state = {"exp_avg", "exp_avg_sq"},
+     .has_optional_momentum = false},
 };
 
 constexpr bool are_in_order() {

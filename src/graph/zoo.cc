@@ -166,7 +166,7 @@ void Builder::require_usable_name(std::string_view kind, const std::string& name
          "{} '{}': the name must be used once in model '{}', but an earlier op has it; choose another", kind,
          name, graph_.name);
   // In checkpoints, arrays with these prefixes stand beside the parameters of all ops.
-  for (const std::string_view prefix : {"optimizer.", "lookahead."})
+  for (const std::string_view prefix : {"optimizer.", "lookahead.", "ema."})
     if (name.starts_with(prefix))
       fail(
           ErrorKind::usage,

@@ -52,6 +52,13 @@ struct EpochRecord {
   std::optional<double> validation_loss;  ///< on the validation set, if there is one
   std::optional<double> validation_accuracy;
   std::optional<double> validation_top_5 = {};
+  /// With --ema: of the averaged weights.
+  std::optional<double> ema_test_loss = {}, ema_test_accuracy = {};
+  std::optional<double> ema_validation_loss = {}, ema_validation_accuracy = {};
+  /// With --clip-norm: mean and largest L2 norm of the gradients of the epoch's updates, before clipping, and
+  /// how many of them were clipped.
+  std::optional<double> gradient_norm = {}, largest_gradient_norm = {};
+  std::optional<std::int64_t> clipped = {};
 };
 
 /// How a training used its test set. Missing in older records and for timed windows.
@@ -63,6 +70,7 @@ struct TestSetRecord {
   /// For "last": the epoch whose weights were tested (from 1), and the result.
   std::optional<std::int64_t> epoch = {};
   std::optional<double> loss = {}, accuracy = {}, top_5 = {};
+  std::optional<double> ema_loss = {}, ema_accuracy = {};  ///< with --ema: of that epoch's averaged weights
 };
 
 /// How the algorithms of a run were chosen, and which they were.
@@ -148,6 +156,7 @@ struct StepRecord {
   std::int64_t update = 0;
   double loss = 0;  ///< mean over the global batch
   double lr = 0;
+  std::optional<double> gradient_norm = {};  ///< with --clip-norm, before clipping
 };
 
 /// A rank was lost (its process died or hung): what the run itself knows of it.

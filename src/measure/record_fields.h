@@ -72,6 +72,13 @@ void fields(A& archive, In<A, EpochRecord>& value) {
   archive("validation_loss", value.validation_loss);
   archive("validation_accuracy", value.validation_accuracy);
   where_present(archive, "validation_top_5", value.validation_top_5);
+  where_present(archive, "ema_test_loss", value.ema_test_loss);
+  where_present(archive, "ema_test_accuracy", value.ema_test_accuracy);
+  where_present(archive, "ema_validation_loss", value.ema_validation_loss);
+  where_present(archive, "ema_validation_accuracy", value.ema_validation_accuracy);
+  where_present(archive, "gradient_norm", value.gradient_norm);
+  where_present(archive, "largest_gradient_norm", value.largest_gradient_norm);
+  where_present(archive, "clipped", value.clipped);
 }
 
 template <typename A>
@@ -82,6 +89,8 @@ void fields(A& archive, In<A, TestSetRecord>& value) {
   archive("loss", value.loss);
   archive("accuracy", value.accuracy);
   where_present(archive, "top_5", value.top_5);
+  where_present(archive, "ema_loss", value.ema_loss);
+  where_present(archive, "ema_accuracy", value.ema_accuracy);
 }
 
 template <typename A>
@@ -147,6 +156,7 @@ void fields(A& archive, In<A, StepRecord>& value) {
   archive("update", value.update);
   archive("loss", value.loss);
   archive("lr", value.lr);
+  where_present(archive, "gradient_norm", value.gradient_norm);
 }
 
 template <typename A>

@@ -72,6 +72,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"rotate", fixed, refuse, refuse},
     {"shear", fixed, refuse, refuse},
     {"shift", fixed, refuse, refuse},
+    {"trivial-augment", fixed, refuse, refuse},
+    {"random-erasing", fixed, refuse, refuse},
     {"test-time-augmentation", fixed, refuse, refuse},
     {"validation-split", fixed, refuse, refuse},
     {"bad-images", fixed, refuse, refuse},
@@ -110,6 +112,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"weight-decay", rule, remark, none},
     {"decay-norm-and-bias", remedy, refuse, none},
     {"momentum-correction", rule, remark, none},
+    {"clip-norm", remedy, refuse, none},  // one or two passes over the gradients
     {"zero-gamma", rule, remark, none},
     {"weights", rule, remark, none},
     {"weights-by", rule, remark, none},
@@ -134,6 +137,9 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"lookahead", fixed, refuse, refuse},
     {"lookahead-keep", fixed, refuse, refuse},
     {"lookahead-power", fixed, refuse, refuse},
+    {"ema", remedy, refuse, none},  // a pass over the weights
+    {"ema-every", rule, remark, none},
+    {"use-ema", unrecorded},  // no training has it
 
     // Between workers, and what is timed: train/given/option_rows.cc.
     {"parallel", execution, refuse, none},    // the same sums, by another way

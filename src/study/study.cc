@@ -55,7 +55,8 @@ constexpr auto kRemedies = std::to_array<Remedy>({
      [](Options& o, const ConvergeAxes&) {
        o.rule = {.kind = engine::UpdateKind::lars,
                  .momentum = o.rule.momentum,
-                 .weight_decay = o.rule.weight_decay};
+                 .weight_decay = o.rule.weight_decay,
+                 .clip_norm = o.rule.clip_norm};
        o.lr *= kLarsRate;
        if (o.schedule.warmup_start > 0) o.schedule.warmup_start *= kLarsRate;
      }},

@@ -146,7 +146,7 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
   begin(all);
   if (set.size() == 0) return;
   const auto engine = backend.machine->compile(graph, compile_options(options, resolved, backend, 0));
-  read_weights(info.path, engine->graph(), engine->layout(), engine->weights());
+  read_weights(info.path, engine->graph(), engine->layout(), engine->weights(), options.use_ema);
   engine->weights_changed();
 
   const int views = options.test_views;

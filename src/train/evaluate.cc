@@ -156,8 +156,8 @@ std::optional<graph::Graph> make_evaluation_graph(const graph::Graph& graph, con
 }
 
 Evaluator::Evaluator(const Job& job, const data::Augment& augment, engine::Engine& engine,
-                     comm::Communicator& communicator, ImageStore* store)
-    : job_(job), augment_(augment), engine_(engine), communicator_(communicator), store_(store) {
+                     comm::Communicator& communicator, ImageStore* store, SlowWeights& slow)
+    : job_(job), augment_(augment), engine_(engine), communicator_(communicator), store_(store), slow_(slow) {
   if (job.evaluation_graph == nullptr || job.options.window_steps != 0) return;
   const int local_rank = communicator.rank() - job.backend.place.process * job.resolved.local_workers;
   other_engine_ = job.backend.machine->compile(
@@ -207,13 +207,38 @@ void Evaluator::use_stored(const data::Dataset& set, data::EvaluationOptions& op
   options.labels = part.labels;
 }
 
-std::optional<Evaluator::Figures> Evaluator::test() {
-  const auto test = evaluate_on(*job_.source.test, test_batches_, 1);
+std::optional<TestFigures> Evaluator::test() {
+  const auto test = evaluate_on(*job_.source.test, test_batches_, slow_.has_average() ? 2 : 1);
   if (!test) return std::nullopt;
-  return Figures{.loss = mean_loss(*test), .accuracy = hit_rate(*test), .top_5 = top_5(*test)};
+  TestFigures figures{.loss = mean_loss(*test), .accuracy = hit_rate(*test), .top_5 = top_5(*test)};
+  if (!slow_.has_average()) return figures;
+  slow_.exchange(engine_);
+  const auto averaged = evaluate_on(*job_.source.test, test_batches_, 0);
+  slow_.exchange(engine_);
+  if (!averaged) return std::nullopt;
+  figures.averaged_loss = mean_loss(*averaged);
+  figures.averaged_accuracy = hit_rate(*averaged);
+  return figures;
 }
 
 bool Evaluator::evaluate(measure::EpochRecord& epoch, std::int64_t test_passes) {
+  if (!slow_.has_average()) return evaluate_once(epoch, test_passes);
+  auto trained = epoch;
+  if (!evaluate_once(trained, 2 * test_passes)) return false;
+  measure::EpochRecord averaged;
+  slow_.exchange(engine_);
+  const bool is_done = evaluate_once(averaged, 0);
+  slow_.exchange(engine_);
+  if (!is_done) return false;
+  epoch = trained;
+  epoch.ema_test_loss = averaged.test_loss;
+  epoch.ema_test_accuracy = averaged.test_accuracy;
+  epoch.ema_validation_loss = averaged.validation_loss;
+  epoch.ema_validation_accuracy = averaged.validation_accuracy;
+  return true;
+}
+
+bool Evaluator::evaluate_once(measure::EpochRecord& epoch, std::int64_t test_passes) {
   const bool has_validation = job_.source.validation != nullptr;
   std::optional<EvaluatedSums> test, validation;
   if (test_policy(job_.options, has_validation) == TestSet::every) {

@@ -16,6 +16,8 @@
 #include "engine/engine.h"
 #include "measure/record.h"
 #include "train/given/job.h"
+#include "train/record/gather.h"
+#include "train/step/slow_weights.h"
 
 namespace paceline::train {
 
@@ -96,22 +98,20 @@ class Evaluator {
   /// `store`: null if the host prepares the images.
   /// Cost     compiles an engine of its own if evaluation takes images of another size than training
   Evaluator(const Job& job, const data::Augment& augment, engine::Engine& engine,
-            comm::Communicator& communicator, ImageStore* store);
+            comm::Communicator& communicator, ImageStore* store, SlowWeights& slow);
 
-  /// Fills in losses and accuracies of `epoch`, of the validation set if there is one, and of the test set if
+  /// Fills in losses and accuracies of `epoch`, also with the average of --ema, of the validation set if
+  /// there is one, and of the test set if
   /// --test-set is `every`. `test_passes`: how often this run reads the test set in all, so that nothing more
   /// is prepared ahead. False, with nothing filled in, if the run was asked to stop. Collective.
   [[nodiscard]] bool evaluate(measure::EpochRecord& epoch, std::int64_t test_passes);
 
-  struct Figures {
-    double loss = 0, accuracy = 0;
-    std::optional<double> top_5;
-  };
   /// Evaluates the whole test set once; nothing if the run was asked to stop. Collective; the same figures on
   /// every rank.
-  [[nodiscard]] std::optional<Figures> test();
+  [[nodiscard]] std::optional<TestFigures> test();
 
  private:
+  [[nodiscard]] bool evaluate_once(measure::EpochRecord& epoch, std::int64_t test_passes);
   std::optional<EvaluatedSums> evaluate_on(const data::Dataset& set,
                                            std::optional<data::EvaluationBatches>& batches,
                                            std::int64_t passes);
@@ -125,6 +125,7 @@ class Evaluator {
   engine::Engine& engine_;
   comm::Communicator& communicator_;
   ImageStore* store_;
+  SlowWeights& slow_;
   std::unique_ptr<engine::Engine> other_engine_;  ///< null: engine_ evaluates
   std::optional<data::Augment> other_augment_;    ///< of its images
   std::optional<data::EvaluationBatches> test_batches_;

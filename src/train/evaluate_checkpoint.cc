@@ -71,7 +71,8 @@ engine::LossSums evaluate_part(const Shared& shared, int rank) {
   if (compiled.batch_norm == engine::BatchNormMode::synchronised)
     compiled.reduce_statistics = [](std::span<double>) {};
   const auto engine = shared.backend.machine->compile(shared.graph, compiled);
-  read_weights(shared.checkpoint, engine->graph(), engine->layout(), engine->weights());
+  read_weights(shared.checkpoint, engine->graph(), engine->layout(), engine->weights(),
+               shared.options.use_ema);
   engine->weights_changed();
   engine->warm_up({.views = shared.options.test_views});
 

@@ -111,7 +111,7 @@ int checkpoint_files(const Options& options) {
 std::optional<std::string> lack_of_checkpoint_space(const Options& options, const Prepared& run) {
   const int files = checkpoint_files(options);
   if (files == 0 || options.out.empty()) return std::nullopt;
-  return lack_of_space(options.out, checkpoint_bytes(run.graph, options.rule, options.lookahead.steps > 0),
+  return lack_of_space(options.out, checkpoint_bytes(run.graph, options.rule, has_slow_weights(options)),
                        files);
 }
 
@@ -317,7 +317,7 @@ Setup inspected(const Options& options, const Backend& backend, bool opens_all) 
           .steps_per_epoch = resolved.steps_per_epoch,
           .learning_rate = resolved.rate.sentence,
           .precision = std::string(name(resolved.precision)),
-          .checkpoint_bytes = checkpoint_bytes(graph, options.rule, options.lookahead.steps > 0),
+          .checkpoint_bytes = checkpoint_bytes(graph, options.rule, has_slow_weights(options)),
           .checkpoint_files = checkpoint_files(options),
           .images = std::move(planned.sentence),
           .model = describe(options, graph, resolved.precision),

@@ -21,7 +21,7 @@
 #include "train/record/window.h"
 #include "train/run_ranks.h"
 #include "train/step/exposed_comm.h"
-#include "train/step/lookahead.h"
+#include "train/step/slow_weights.h"
 #include "train/step/step_runner.h"
 
 namespace paceline::train {
@@ -36,9 +36,9 @@ class Worker {
       : job_(job),
         communicator_(communicator),
         window_(job, communicator),
-        lookahead_(job.options.lookahead),
+        slow_(job.options.lookahead, job.options.ema),
         watch_(job.options.schedule, job.options.early_stopping),
-        epoch_(job.resolved.global_batch, keeps_steps(job)),
+        epoch_(job.resolved.global_batch, keeps_steps(job), job.options.rule),
         events_(job, communicator.rank() == 0),
         recovery_(job, communicator, events_) {}
 
@@ -104,8 +104,8 @@ class Worker {
       return is_same_everywhere(communicator_, text);
     };
     engine_ = job_.backend.machine->compile(job_.graph, options);
-    checkpoint_schedule_.emplace(job_, communicator_, *engine_, lookahead_, ledger_);
-    best_weights_.emplace(communicator_, *engine_);
+    checkpoint_schedule_.emplace(job_, communicator_, *engine_, slow_, ledger_);
+    best_weights_.emplace(communicator_, *engine_, slow_);
   }
 
   /// Reduces the statistics of a synchronised batch norm. Nothing else can be done meanwhile, so all of its
@@ -119,8 +119,8 @@ class Worker {
   }
 
   void restore() {
-    const auto at = train::restore(job_, communicator_, *engine_, lookahead_, *best_weights_,
-                                   *checkpoint_schedule_, notes());
+    const auto at =
+        train::restore(job_, communicator_, *engine_, slow_, *best_weights_, *checkpoint_schedule_, notes());
     go_on_from(at.standing);
     evaluates_first_ = at.evaluates_first;
   }
@@ -149,7 +149,8 @@ class Worker {
     }
     if (is_root() || !is_data_parallel(job_.options))
       loader_.emplace(train, job_.sampler, *augment_, options);
-    evaluator_.emplace(job_, *augment_, *engine_, communicator_, image_store_ ? &*image_store_ : nullptr);
+    evaluator_.emplace(job_, *augment_, *engine_, communicator_, image_store_ ? &*image_store_ : nullptr,
+                       slow_);
   }
 
   void start_window() {
@@ -220,7 +221,7 @@ class Worker {
     checkpoint_schedule_->meet(counters_.update);
     const InPhase restoring(ledger_, Phase::checkpoint);
     communicator_.at(counters_.update, "the rollback");
-    go_on_from(recovery_.roll_back(setback, *engine_, lookahead_, *best_weights_, *checkpoint_schedule_));
+    go_on_from(recovery_.roll_back(setback, *engine_, slow_, *best_weights_, *checkpoint_schedule_));
     std::erase_if(result_.epochs, [&](const auto& epoch) { return epoch.updates > counters_.update; });
     std::erase_if(result_.steps, [&](const auto& step) { return step.update > counters_.update; });
     epoch_.forget();
@@ -254,9 +255,10 @@ class Worker {
                learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
     order.enough = window_.is_long_enough(update, step_times_.steps() + 1);
     steps_->post(batch, order);
+    slow_.average(update + 1, *engine_, ledger_);
     counters_ = {.update = update + 1, .epoch = batch.epoch, .step = batch.step + 1};
     if (counters_.step == job_.resolved.steps_per_epoch) counters_ = {counters_.update, batch.epoch + 1, 0};
-    bool ends = lookahead_.is_due(update + 1, length().updates) || counters_.update == end() ||
+    bool ends = slow_.is_due(update + 1, length().updates) || counters_.update == end() ||
                 (is_window() ? counters_.update == job_.options.warmup_steps : counters_.step == 0);
     bool is_stopped = false;
     while (steps_->is_full() || (ends && !steps_->is_empty())) {
@@ -272,12 +274,12 @@ class Worker {
     const double lr = step.order.lr;
     if (step.result.verdict == Verdict::diverged) time_step(step);  // the logs already hold its collectives
     const bool is_updated = recovery_.is_updated(step.result, update, lr, *checkpoint_schedule_);
-    if (is_updated) lookahead_.follow_where_due(update + 1, length().updates, *engine_, ledger_);
+    if (is_updated) slow_.follow_where_due(update + 1, length().updates, *engine_, ledger_);
     count_updates(update + 1);
     const double seconds = time_step(step);
     enough_ = step.result.all.enough || enough_;
     if (!is_updated) return epoch_.add_skipped(seconds, lr), step.result.all.stop;
-    epoch_.add({.update = update + 1, .local = step.result.local, .lr = lr, .seconds = seconds});
+    epoch_.add({update + 1, step.result.local, lr, seconds, step.result.gradient_norm});
     events_.step({update + 1, step.epoch + 1, epoch_.mean_loss(), lr, seconds});
     return step.result.all.stop;
   }
@@ -391,9 +393,7 @@ class Worker {
       result_.interrupted = true;
       return;
     }
-    tested.loss = figures->loss;
-    tested.accuracy = figures->accuracy;
-    tested.top_5 = figures->top_5;
+    tested.figures = *figures;
     events_.tested(result_.tested.emplace(tested));
   }
 
@@ -408,7 +408,7 @@ class Worker {
   StepTimes step_times_;
   Window window_;
   std::unique_ptr<engine::Engine> engine_;
-  Lookahead lookahead_;
+  SlowWeights slow_;
   std::optional<data::Augment> augment_;
   std::optional<ImageStore> image_store_;  ///< where the engine keeps the images
   std::optional<data::Loader> loader_;

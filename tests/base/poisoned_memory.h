@@ -50,6 +50,11 @@ class PoisonedMemory final : public Memory {
     const auto a = values_of(left), b = values_of(right), sum = values_of(dst);
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = a[i] + b[i];
   }
+  void mix(Array src, double keep, Array dst) const override {
+    const auto from = values_of(src), to = values_of(dst);
+    for (std::size_t i = 0; i < to.size(); ++i)
+      to[i] = static_cast<float>(keep) * to[i] + static_cast<float>(1 - keep) * from[i];
+  }
   void read(Array src, std::span<float> dst) const override {
     expects(src.size == dst.size(), "one size");
     std::ranges::copy(values_of(src), dst.begin());

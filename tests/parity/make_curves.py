@@ -43,13 +43,16 @@ INCEPTION = ["--model", str(ROOT / "recipes/models/small-inception.toml"), "--si
 MOBILE = ["--model", str(ROOT / "recipes/models/small-mobile.toml"), "--size", "16"]
 CIFAR = ["--model", "resnet18-cifar"]
 WEIGHTS = ["--class-weights", "0.25,0.5,2,1,1.5,0.75,3,1,0.4,1.2"]
+LAMB = ["--lamb", "--lr", "0.01", "--weight-decay", "0.01"]
 # The settings of parity.* in tests/CMakeLists.txt.
 JOBS = [[*MNIST, "--batch", "32", "--lr", "0.01", "--margin", "5e-6"], SMALL, MOBILE, INCEPTION, [*MOBILE, "--freeze", "depthwise*"],
         ["--model", "resnet18", "--size", "64", "--batch", "8"],
         ["--model", "resnet18", "--size", "64"], [*CIFAR, "--batch", "4", "--steps", "5"], CIFAR,
         [*MNIST, "--batch", "16", "--lr", "0.05", "--plain"], [*SMALL, "--plain"], [*CIFAR, "--batch", "4"],
         [*CIFAR, "--batch", "32", "--steps", "5"], ["--model", "resnet18", "--size", "64", "--batch", "8", "--lr", "0.01", "--plain"],
-        [*CIFAR, "--batch", "4", "--lr", "0.01", "--plain"], [*SMALL, *WEIGHTS], [*SMALL, *WEIGHTS, "--plain"]]
+        [*CIFAR, "--batch", "4", "--lr", "0.01", "--plain"], [*SMALL, *WEIGHTS], [*SMALL, *WEIGHTS, "--plain"],
+        [*SMALL, "--clip-norm", "0.5"], [*SMALL, "--clip-norm", "0.5", "--plain"],
+        [*SMALL, *LAMB], [*SMALL, *LAMB, "--plain"]]
 SHIFT = 1e-3  # kShift of parity_run.cc, and of models.py
 
 
@@ -161,11 +164,41 @@ def loss_of(logits, labels, options):
     return loss if weights is None else loss / len(labels)
 
 
+class Lamb:
+    """You et al. (2020), algorithm 2 with phi(x) = x, which PyTorch does not have. Biases and batch norms have no decay and no rate of
+    their own."""
+
+    def __init__(self, model, lr, weight_decay, betas=(0.9, 0.999), epsilon=1e-8):
+        self.parameters, self.lr, self.weight_decay, self.betas, self.epsilon, self.count = list(model.parameters()), lr, weight_decay, betas, epsilon, 0
+        self.first = [torch.zeros_like(p) for p in self.parameters]
+        self.second = [torch.zeros_like(p) for p in self.parameters]
+
+    def zero_grad(self):
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self):
+        self.count += 1
+        for weight, first, second in zip(self.parameters, self.first, self.second, strict=True):
+            first.lerp_(weight.grad, 1 - self.betas[0])
+            second.lerp_(weight.grad.square(), 1 - self.betas[1])
+            step = first / (1 - self.betas[0] ** self.count) / ((second / (1 - self.betas[1] ** self.count)).sqrt() + self.epsilon)
+            rate = 1.0
+            if weight.dim() > 1:
+                step += self.weight_decay * weight
+                rate = weight.norm() / step.norm() if weight.norm() > 0 and step.norm() > 0 else 1.0
+            weight -= self.lr * rate * step
+
+
 def compute(job):
     options = job.options
     model = make_model(job)
-    optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=options.momentum, nesterov=True,
-                                weight_decay=options.weight_decay)
+    if options.lamb:
+        optimizer = Lamb(model, options.lr, options.weight_decay)
+    else:
+        optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=options.momentum, nesterov=True,
+                                    weight_decay=options.weight_decay)
     curve = {"settings": job.settings, "torch": torch.__version__, **job.path, "losses": []}
     for step in range(options.steps):
         if not options.plain:
@@ -178,6 +211,8 @@ def compute(job):
         curve["losses"].append(loss.item())
         if step == 0:
             curve["gradients"] = job.digests({n: p.grad for n, p in model.named_parameters() if p.requires_grad})
+        if options.clip_norm:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
         optimizer.step()
         if step == 0:
             curve["statistics"] = job.digests({n: v for n, v in model.state_dict().items() if "running" in n})

@@ -61,25 +61,27 @@ def add_settings(parser):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--freeze", default="", help="a pattern of layers that do not learn (train --freeze)")
     parser.add_argument("--class-weights", default="", help="a weight for each class, separated by commas: the loss of train --class-weights")
+    parser.add_argument("--clip-norm", type=float, default=0, help="gradients are clipped to this norm (train --clip-norm)")
+    parser.add_argument("--lamb", action="store_true", help="LAMB in place of SGD (train --optimizer lamb)")
     parser.add_argument("--plain", action="store_true", help="fp64 on both sides, without shifting or redrawing anything")
 
 
 def settings_of(options):
     """What a curve depends on."""
     names = ("channels", "size", "classes", "batch", "steps", "lr", "margin", "momentum", "weight_decay", "label_smoothing", "seed", "freeze", "class_weights",
-             "plain")
+             "clip_norm", "lamb", "plain")
     return {"model": Path(options.model).stem, **{name: getattr(options, name) for name in names}}
 
 
 def curve_path(settings):
-    kind = ("-frozen" if settings["freeze"] else "") + ("-weighted" if settings["class_weights"] else "") + ("-plain" if settings["plain"] else "")
+    kind = ("-frozen" if settings["freeze"] else "") + ("-weighted" if settings["class_weights"] else "") + ("-clipped" if settings["clip_norm"] else "") + ("-lamb" if settings["lamb"] else "") + ("-plain" if settings["plain"] else "")
     return CURVES / f"{settings['model']}-b{settings['batch']}-{settings['steps']}{kind}.json.xz"
 
 
 def read_curve(settings):
     path = curve_path(settings)
     curve = json.loads(lzma.decompress(path.read_bytes()))
-    made = {"freeze": "", "class_weights": "", **curve["settings"]}
+    made = {"freeze": "", "class_weights": "", "clip_norm": 0, "lamb": False, **curve["settings"]}
     other = {name: value for name, value in settings.items() if made[name] != value}
     if other:
         sys.exit(f"parity: {path.name} was made with other settings: {({name: made[name] for name in other})}, and not {other}")
@@ -91,7 +93,7 @@ def write_job(directory, model, settings, path, threads=1):
     job = {"model": model, "height": settings["size"], "width": settings["size"], "nesterov": 1, "threads": threads,
            **{name: settings[name] for name in ("channels", "classes", "batch", "steps", "lr", "momentum", "weight_decay",
                                                 "label_smoothing", "seed")}}
-    for name in ("freeze", "class_weights"):
+    for name in ("freeze", "class_weights", "clip_norm", "lamb"):
         if settings[name]:
             job[name] = settings[name]
     for step, counts in path["redraws"].items():

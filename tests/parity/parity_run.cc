@@ -225,9 +225,12 @@ template <typename Side>
 void run(const fs::path& directory, const std::string& device) {
   using Number = typename Side::Number;
   const Settings of(directory);
-  const engine::UpdateRule rule{.momentum = of.real("momentum"),
-                                .nesterov = of.whole("nesterov") != 0,
-                                .weight_decay = of.real("weight_decay")};
+  const engine::UpdateRule rule{
+      .kind = of.job.contains("lamb") ? engine::UpdateKind::lamb : engine::UpdateKind::sgd,
+      .momentum = of.real("momentum"),
+      .nesterov = of.whole("nesterov") != 0,
+      .weight_decay = of.real("weight_decay"),
+      .clip_norm = of.job.contains("clip_norm") ? of.real("clip_norm") : 0};
   Side side(device, of.graph, {.batch = of.batch, .threads = of.whole("threads"), .rule = rule});
   initialise(side, of.graph, of.seed);
   Batch batch;

@@ -257,6 +257,9 @@ std::string epoch_line(const measure::EpochRecord& epoch, std::int64_t steps_per
     line += fmt::format("   test loss {:.4f}  accuracy {:.2f} %", epoch.test_loss.value_or(0),
                         100 * *epoch.test_accuracy);
   if (epoch.test_top_5) line += fmt::format("  top-5 {:.2f} %", 100 * *epoch.test_top_5);
+  const auto averaged =
+      epoch.ema_validation_accuracy ? epoch.ema_validation_accuracy : epoch.ema_test_accuracy;
+  if (averaged) line += fmt::format("   averaged {:.2f} %", 100 * *averaged);
   if (epoch.validation_accuracy)
     line += fmt::format("   validation {:.2f} %", 100 * *epoch.validation_accuracy);
   if (epoch.validation_top_5) line += fmt::format("  top-5 {:.2f} %", 100 * *epoch.validation_top_5);

@@ -66,7 +66,9 @@ class CpuEngine final : public Engine {
     for (int slot = 0; slot < state_slots(options.rule); ++slot) state_.push_back(zeros(flat_bytes()));
     // Different processors may use kernels with different gradient orders; such gradients must not be added
     // directly.
-    exec_.own_gradient_order = options.all_workers_say && options.all_workers_say(own_gradient_orders());
+    // LAMB reads a gradient beside its weight before update() can reorder it.
+    exec_.own_gradient_order = options.rule.kind != UpdateKind::lamb && options.all_workers_say &&
+                               options.all_workers_say(own_gradient_orders());
   }
 
   [[nodiscard]] std::string name() const override { return "cpu"; }
@@ -150,8 +152,10 @@ class CpuEngine final : public Engine {
 
   void update(const UpdateRule& rule, double lr, std::int64_t update) override {
     const OneThread one_thread;
+    if (rule.clips()) gradient_norm_ = weight_passes_.clip(exec_, rule);
     weight_passes_.update(exec_, make_update(rule, lr, update));
   }
+  double gradient_norm() override { return gradient_norm_; }
 
   void observe(OpObserver observer) override { observer_ = std::move(observer); }
 
@@ -184,7 +188,7 @@ class CpuEngine final : public Engine {
   /// The names of all weights whose gradients have an order of their own, and of those orders. Gradients stay
   /// in this order as long as the position of an element does not matter: sums over workers and shards are
   /// formed element by element, and update() reorders them in the cache. All rules give the same bits except
-  /// LARS, which sums the squares of a gradient in this order.
+  /// LARS and clipping, which sum the squares of a gradient in this order.
   [[nodiscard]] std::string own_gradient_orders() const {
     std::string orders;
     for (const auto& entry : program_.ops())
@@ -206,7 +210,7 @@ class CpuEngine final : public Engine {
   [[nodiscard]] Update make_update(const UpdateRule& rule, double lr, std::int64_t update) {
     UpdateArrays arrays{.weights = exec_.weights, .gradients = exec_.gradients, .state = {}};
     for (auto& state : state_) arrays.state.push_back(state.as<float>().data());
-    return {graph(), layout(), exec_.kernels, rule, lr, update, std::move(arrays)};
+    return {graph(), layout(), exec_.kernels, pool_, rule, lr, update, std::move(arrays)};
   }
 
   [[nodiscard]] std::int64_t flat_bytes() const {
@@ -242,6 +246,7 @@ class CpuEngine final : public Engine {
   const WeightPasses weight_passes_;
   std::vector<bool> slot_done_;
   bool has_forward_ = false;
+  double gradient_norm_ = 0;
   OpObserver observer_;
 };
 

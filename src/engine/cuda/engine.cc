@@ -34,7 +34,7 @@ class CudaEngine final : public Engine {
         gradients_(gradient_memory(program_.options(), layout(), memory_, kVoteFloats)),
         arrays_(allocate_arrays()),
         exec_(make_context()),
-        optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_, reports_.is_halted()),
+        optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_, reports_),
         sections_(*runtime_, compute_, program_.options().captures, why_eager(program_)),
         backward_sections_(cut_backward_pass(program_, {})) {
     for (const auto& entry : program_.ops()) entry.op->start(exec_);
@@ -52,9 +52,9 @@ class CudaEngine final : public Engine {
                   "the rule keeps this state slot");
     return host_copies_[static_cast<std::size_t>(slot) + 1];
   }
+  base::Array weights_array() override { return {arrays_.weights, flat_bytes() / sizeof(float), &memory_}; }
   base::Array gradients() override {
-    const base::Array all = gradients_.array();
-    return all.subarray(0, all.size == 0 ? 0 : static_cast<std::size_t>(layout().elements));
+    return gradients_.array().subarray(0, gradients_.size == 0 ? 0 : flat_bytes() / sizeof(float));
   }
 
   void fetch() override {
@@ -141,6 +141,8 @@ class CudaEngine final : public Engine {
     base::expects(reports_.is_empty(), "all steps are collected before an update that is not in the queue");
     run_update(rule, lr, update, false);
   }
+
+  double gradient_norm() override { return reports_.gradient_norm(); }
 
   StepQueue* step_queue() override { return program_.options().training ? &queue_ : nullptr; }
 

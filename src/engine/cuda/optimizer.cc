@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "engine/cuda/input_buffers.h"
+#include "engine/cuda/kernels/clip.h"
 #include "engine/cuda/kernels/update.h"
 #include "engine/cuda/runtime/device_runtime.h"
 #include "engine/cuda/sections.h"
@@ -17,7 +18,7 @@ struct Optimizer::Tables {
   UpdateTables update;
   std::vector<LayerWeight> layers;  ///< first those that the update kernel does not pack
   std::int64_t lars_chunks = 0, first_lars_chunk = 0, running = 0, numbers = 0, norms = 0, rates = 0,
-               layers_at = 0, all = 0;
+               layers_at = 0, clip = 0, all = 0;
 };
 
 Optimizer::Tables Optimizer::tables_of(const Program& program) {
@@ -41,15 +42,17 @@ Optimizer::Tables Optimizer::tables_of(const Program& program) {
     take(tables.update.tiles.size(), sizeof(UpdateTile));
     tables.running = take(tables.update.running.size(), sizeof(RunningSlot));
     tables.numbers = take(slots, sizeof(UpdateNumbers));
-    if (program.options().rule.kind == UpdateKind::lars) {
-      const std::size_t chunks = tables.update.lars_chunks.size();
-      tables.lars_chunks = take(chunks, sizeof(LarsChunk));
+    const bool has_rates = program.options().rule.has_layer_rates();
+    const bool clips = program.options().rule.clips();
+    if (!has_rates && !clips) tables.update.lars_chunks.clear();
+    const std::size_t chunks = tables.update.lars_chunks.size();
+    tables.lars_chunks = take(chunks, sizeof(LarsChunk));
+    tables.norms = take(2 * chunks, sizeof(double));
+    if (has_rates) {
       tables.first_lars_chunk = take(slots + 1, sizeof(std::int32_t));
-      tables.norms = take(2 * chunks, sizeof(double));
       tables.rates = take(slots, sizeof(double));
-    } else {
-      tables.update.lars_chunks.clear();
     }
+    if (clips) tables.clip = take(1, sizeof(float));
   }
   static_assert(sizeof(PackedWeight<float>) == sizeof(PackedWeight<Bf16>));
   tables.layers_at = take(tables.layers.size(), sizeof(PackedWeight<float>));
@@ -65,13 +68,14 @@ std::int64_t Optimizer::pinned_bytes(const Program& program) {
 }
 
 Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, const DeviceMemory& memory,
-                     const Arena& arena, FlatArrays arrays, const std::int32_t* is_halted)
+                     const Arena& arena, FlatArrays arrays, const StepReports& reports)
     : program_(program),
       runtime_(runtime),
       compute_(compute),
       memory_(memory),
       arrays_(std::move(arrays)),
-      is_halted_(is_halted) {
+      report_(reports.on_device()),
+      is_halted_(reports.is_halted()) {
   const Tables tables = tables_of(program);
   memory_at_ = runtime.allocate(static_cast<std::size_t>(tables.all));
   if (const auto pinned = static_cast<std::size_t>(pinned_bytes(program)); pinned > 0) {
@@ -83,7 +87,7 @@ Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, c
   }
   tiles_ = static_cast<int>(tables.update.tiles.size());
   elements_ = tables.update.elements;
-  lars_chunks_ = static_cast<int>(tables.update.lars_chunks.size());
+  chunks_ = static_cast<int>(tables.update.lars_chunks.size());
   running_ = static_cast<int>(tables.update.running.size());
   lars_chunks_at_ = tables.lars_chunks;
   first_lars_chunk_at_ = tables.first_lars_chunk;
@@ -92,12 +96,12 @@ Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, c
   norms_at_ = tables.norms;
   rates_at_ = tables.rates;
   layers_at_ = tables.layers_at;
+  clip_at_ = tables.clip;
   put(0, tables.update.tiles);
   put(running_at_, tables.update.running);
-  if (lars_chunks_ > 0) {
-    put(lars_chunks_at_, tables.update.lars_chunks);
+  if (chunks_ > 0) put(lars_chunks_at_, tables.update.lars_chunks);
+  if (chunks_ > 0 && program.options().rule.has_layer_rates())
     put(first_lars_chunk_at_, tables.update.first_lars_chunk);
-  }
   with_storage(program.options().precision, [&]<typename T>(T) {
     std::vector<PackedWeight<T>> layers;
     for (const LayerWeight& layer : tables.layers) {
@@ -140,7 +144,8 @@ void Optimizer::launch(const double* rates) const {
 
 void Optimizer::put_numbers(const UpdateRule& rule, double lr, std::int64_t update) {
   base::expects(static_cast<int>(arrays_.state.size()) >= state_slots(rule) &&
-                    rule.kind == program_.options().rule.kind,
+                    rule.kind == program_.options().rule.kind &&
+                    rule.clip_norm == program_.options().rule.clip_norm,  // it is in a captured launch
                 "the engine was compiled for this rule, with as much state");
   const auto numbers = update_numbers(program_.graph(), program_.layout(), rule, lr, update);
   const std::size_t bytes = numbers.size() * sizeof(UpdateNumbers);
@@ -156,19 +161,8 @@ void Optimizer::put_numbers(const UpdateRule& rule, double lr, std::int64_t upda
 void Optimizer::update() const {
   const UpdateKind kind = program_.options().rule.kind;
   auto* rates = reinterpret_cast<double*>(memory_at_ + rates_at_);
-  if (lars_chunks_ > 0) {
-    auto* norms = reinterpret_cast<double*>(memory_at_ + norms_at_);
-    runtime_.launch(compute_, LarsNorms{.chunks = at<LarsChunk>(lars_chunks_at_),
-                                        .chunk_count = lars_chunks_,
-                                        .weights = arrays_.weights,
-                                        .gradients = arrays_.gradients,
-                                        .partial = norms});
-    runtime_.launch(compute_, LarsRates{.first_chunk = at<std::int32_t>(first_lars_chunk_at_),
-                                        .slot_count = static_cast<int>(program_.layout().slots.size()),
-                                        .numbers = at<UpdateNumbers>(numbers_at_),
-                                        .partial = norms,
-                                        .rates = rates});
-  }
+  if (program_.options().rule.clips()) clip();
+  if (program_.options().rule.has_layer_rates()) compute_rates(rates);
   static_assert(std::tuple_size_v<UpdateRules> == kUpdateKinds,
                 "each UpdateKind has its rule in kernels/update.h");
   if (tiles_ > 0) [&]<std::size_t... kKinds>(std::index_sequence<kKinds...>) {
@@ -184,6 +178,51 @@ void Optimizer::update() const {
                                                 .gradients = arrays_.gradients,
                                                 .is_halted = is_halted_});
   pack(apart_);
+}
+
+void Optimizer::compute_rates(double* rates) const {
+  if (chunks_ == 0) return;
+  auto* const norms = reinterpret_cast<double*>(memory_at_ + norms_at_);
+  if (program_.options().rule.kind == UpdateKind::lamb)
+    runtime_.launch(compute_, LambNorms{.chunks = at<LarsChunk>(lars_chunks_at_),
+                                        .chunk_count = chunks_,
+                                        .numbers = at<UpdateNumbers>(numbers_at_),
+                                        .weights = arrays_.weights,
+                                        .gradients = arrays_.gradients,
+                                        .first = arrays_.state[0],
+                                        .second = arrays_.state[1],
+                                        .partial = norms});
+  else
+    runtime_.launch(compute_, LarsNorms{.chunks = at<LarsChunk>(lars_chunks_at_),
+                                        .chunk_count = chunks_,
+                                        .weights = arrays_.weights,
+                                        .gradients = arrays_.gradients,
+                                        .partial = norms});
+  runtime_.launch(compute_, LarsRates{.first_chunk = at<std::int32_t>(first_lars_chunk_at_),
+                                      .slot_count = static_cast<int>(program_.layout().slots.size()),
+                                      .numbers = at<UpdateNumbers>(numbers_at_),
+                                      .partial = norms,
+                                      .rates = rates});
+}
+
+void Optimizer::clip() const {
+  if (chunks_ == 0) return;
+  auto* const partial = reinterpret_cast<double*>(memory_at_ + norms_at_);
+  auto* const factor = reinterpret_cast<float*>(memory_at_ + clip_at_);
+  const auto* const chunks = at<LarsChunk>(lars_chunks_at_);
+  runtime_.launch(
+      compute_,
+      GradientSquares{
+          .chunks = chunks, .chunk_count = chunks_, .gradients = arrays_.gradients, .partial = partial});
+  runtime_.launch(compute_, ClipFactor{.partial = partial,
+                                       .chunk_count = chunks_,
+                                       .clip_norm = program_.options().rule.clip_norm,
+                                       .report = report_,
+                                       .factor = factor});
+  runtime_.launch(
+      compute_,
+      ClipGradients{
+          .chunks = chunks, .chunk_count = chunks_, .factor = factor, .gradients = arrays_.gradients});
 }
 
 void Optimizer::pack(const Layers& layers) const {

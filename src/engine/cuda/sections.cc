@@ -78,6 +78,7 @@ QueuedStep StepReports::collect() {
   QueuedStep step{.local = {.loss = oldest.pinned->local.loss, .correct = oldest.pinned->local.correct},
                   .is_left_out = oldest.pinned->is_left_out != 0};
   std::ranges::copy(oldest.pinned->votes, step.votes.begin());
+  step.gradient_norm = oldest.pinned->gradient_norm;
   const auto after_last = [&](Event event) {
     return last_at_ + std::chrono::duration_cast<base::Clock::duration>(
                           std::chrono::duration<double>(runtime_.seconds_between(last_, event)));
@@ -89,6 +90,14 @@ QueuedStep StepReports::collect() {
   ++first_;
   --closed_;
   return step;
+}
+
+double StepReports::gradient_norm() {
+  base::expects(is_empty(), "all steps are collected before a report is read apart from them");
+  StepReport* const pinned = slot(first_).pinned;
+  runtime_.copy_to_host(compute_, pinned, on_device_, sizeof(StepReport));
+  runtime_.synchronize(compute_);
+  return pinned->gradient_norm;
 }
 
 std::vector<BackwardSection> cut_backward_pass(const Program& program, std::span<const std::int64_t> ends) {

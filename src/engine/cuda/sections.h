@@ -76,6 +76,10 @@ class StepReports {
   void close();
   /// Returns the oldest closed step, and waits for its end. The caller fills in `local.samples`.
   [[nodiscard]] QueuedStep collect();
+  /// What the last update outside of the queue has reported; waits for it.
+  ///
+  /// Requires  is_empty()
+  [[nodiscard]] double gradient_norm();
 
   [[nodiscard]] static std::int64_t device_bytes() { return sizeof(StepReport) + sizeof(std::int32_t); }
   [[nodiscard]] static std::int64_t pinned_bytes() { return kSlots * sizeof(StepReport); }

@@ -20,6 +20,7 @@ struct ParameterArrays {
   const T* gradient;
   T* state[2];
   double decay;  // weight decay, or 0 where this role has none
+  double clip;   // what the gradient is multiplied by
 };
 
 template <typename T>
@@ -30,6 +31,18 @@ double norm(const T* values, std::int64_t count) {
   return std::sqrt(squares);
 }
 
+/// The L2 norm of the gradients of all parameters that learn.
+template <typename T>
+double norm_of(const graph::Graph& graph, const graph::Layout& layout, std::span<const T> gradients) {
+  double squares = 0;
+  for (const graph::Slot& slot : layout.slots) {
+    const graph::Parameter& parameter = graph.parameters[static_cast<std::size_t>(slot.parameter)];
+    if (!graph::is_trainable(parameter.role) || parameter.is_frozen()) continue;
+    squares += std::pow(norm(gradients.data() + slot.offset, slot.elements), 2);
+  }
+  return std::sqrt(squares);
+}
+
 /// Calls apply(w, g, a, b) for each element, all double; what it leaves in w, a, b is stored.
 template <typename T, typename Apply>
 void for_each(const ParameterArrays<T>& arrays, Apply apply) {
@@ -37,7 +50,7 @@ void for_each(const ParameterArrays<T>& arrays, Apply apply) {
     double w = static_cast<double>(arrays.weight[i]);
     double a = arrays.state[0] != nullptr ? static_cast<double>(arrays.state[0][i]) : 0;
     double b = arrays.state[1] != nullptr ? static_cast<double>(arrays.state[1][i]) : 0;
-    apply(w, static_cast<double>(arrays.gradient[i]), a, b);
+    apply(w, arrays.clip * static_cast<double>(arrays.gradient[i]), a, b);
     arrays.weight[i] = static_cast<T>(w);
     if (arrays.state[0] != nullptr) arrays.state[0][i] = static_cast<T>(a);
     if (arrays.state[1] != nullptr) arrays.state[1][i] = static_cast<T>(b);
@@ -61,7 +74,7 @@ void lars(const ParameterArrays<T>& arrays, const UpdateRule& rule, double lr, b
   double local_lr = 1;
   if (is_weight) {
     const double weight = norm(arrays.weight, arrays.elements),
-                 gradient = norm(arrays.gradient, arrays.elements);
+                 gradient = arrays.clip * norm(arrays.gradient, arrays.elements);
     if (weight > 0 && gradient > 0) local_lr = rule.trust * weight / (gradient + arrays.decay * weight);
   }
   for_each(arrays, [&](double& w, double g, double& velocity, double&) {
@@ -84,6 +97,27 @@ void adam(const ParameterArrays<T>& arrays, const UpdateRule& rule, double lr, s
     second = rule.beta2 * second + (1 - rule.beta2) * g * g;
     w -= lr * (first / correction1) / (std::sqrt(second / correction2) + rule.epsilon);
   });
+}
+
+/// Computes all steps before the weights change, for their norm.
+template <typename T>
+void lamb(const ParameterArrays<T>& arrays, const UpdateRule& rule, double lr, std::int64_t update,
+          bool is_weight) {
+  const double correction1 = 1 - std::pow(rule.beta1, static_cast<double>(update));
+  const double correction2 = 1 - std::pow(rule.beta2, static_cast<double>(update));
+  std::vector<double> steps;
+  steps.reserve(static_cast<std::size_t>(arrays.elements));
+  const double weight = norm(arrays.weight, arrays.elements);
+  for_each(arrays, [&](double& w, double g, double& first, double& second) {
+    first = rule.beta1 * first + (1 - rule.beta1) * g;
+    second = rule.beta2 * second + (1 - rule.beta2) * g * g;
+    steps.push_back((first / correction1) / (std::sqrt(second / correction2) + rule.epsilon) +
+                    arrays.decay * w);
+  });
+  const double step = norm(steps.data(), arrays.elements);
+  const double local_lr = is_weight && weight > 0 && step > 0 ? weight / step : 1;
+  auto next = steps.begin();
+  for_each(arrays, [&](double& w, double, double&, double&) { w -= lr * local_lr * *next++; });
 }
 
 template <typename T>
@@ -206,8 +240,10 @@ class ReferenceEngine final : public Engine {
     std::vector<std::span<float>> state;
     for (auto& slot : state_) state.push_back(slot.as<float>());
     apply_update<float>(graph_, layout_, rule, lr, update, weights(), gradients().host(), state);
+    if (rule.clips()) gradient_norm_ = norm_of<float>(graph_, layout_, gradients().host());
     weights_changed();
   }
+  double gradient_norm() override { return gradient_norm_; }
 
   LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count, int views,
                     std::span<double> logits) override {
@@ -237,6 +273,7 @@ class ReferenceEngine final : public Engine {
   base::OwnedArray gradients_;
   std::vector<base::Buffer> state_;
   std::vector<T> own_weights_, own_gradients_;
+  double gradient_norm_ = 0;
   Program<T> program_;
 };
 
@@ -257,6 +294,7 @@ void apply_update(const graph::Graph& graph, const graph::Layout& layout, const 
                   const std::vector<std::span<T>>& state) {
   base::expects(update >= 1, "updates count from 1");
   base::expects(static_cast<int>(state.size()) >= state_slots(rule), "the rule has the state it needs");
+  const double clip = rule.clips() ? rule.clip_factor(norm_of(graph, layout, gradients)) : 1;
   for (const graph::Slot& slot : layout.slots) {
     const graph::Parameter& parameter = graph.parameters[static_cast<std::size_t>(slot.parameter)];
     if (!graph::is_trainable(parameter.role)) {
@@ -274,12 +312,13 @@ void apply_update(const graph::Graph& graph, const graph::Layout& layout, const 
     if (parameter.is_frozen()) continue;
     const double own_lr = lr * parameter.rate;
     const bool is_weight = parameter.role == graph::Role::weight;
-    const bool decays = is_weight || (rule.decay_norm_and_bias && rule.kind != UpdateKind::lars);
+    const bool decays = is_weight || (rule.decay_norm_and_bias && !rule.has_layer_rates());
     ParameterArrays<T> arrays{.elements = slot.elements,
                               .weight = weights.data() + slot.offset,
                               .gradient = gradients.data() + slot.offset,
                               .state = {nullptr, nullptr},
-                              .decay = decays ? rule.weight_decay / parameter.rate : 0};
+                              .decay = decays ? rule.weight_decay / parameter.rate : 0,
+                              .clip = clip};
     for (int i = 0; i < state_slots(rule); ++i)
       arrays.state[i] = state[static_cast<std::size_t>(i)].data() + slot.offset;
     switch (rule.kind) {
@@ -292,6 +331,9 @@ void apply_update(const graph::Graph& graph, const graph::Layout& layout, const 
       case UpdateKind::adam:
       case UpdateKind::adamw:
         adam(arrays, rule, own_lr, update, rule.kind == UpdateKind::adamw);
+        break;
+      case UpdateKind::lamb:
+        lamb(arrays, rule, own_lr, update, is_weight);
         break;
       case UpdateKind::rmsprop:
         rmsprop(arrays, rule, own_lr);

@@ -17,11 +17,11 @@ namespace paceline::engine::reference {
 
 /// Updates `weights` with `gradients`, slot by slot; see Engine::update.
 ///
-/// Arrays in `state`: sgd and lars {momentum}; adam and adamw {first moment, second moment}; rmsprop {mean
-/// square, momentum if used}; adadelta {mean square, mean square of changes}. All start as zeros. Arithmetic
-/// is in double; results are rounded to T once. LARS follows You et al. (2017), algorithm 1, with the
-/// learning rate inside the momentum: v = m v + lr local_lr (g + wd w), w -= v. local_lr is 1 if a norm is
-/// zero, and for all parameters but weights, which also have no decay. Running statistics of batch norms:
+/// Arrays in `state`: sgd and lars {momentum}; adam, adamw and lamb {first moment, second moment}; rmsprop
+/// {mean square, momentum if used}; adadelta {mean square, mean square of changes}. All start as zeros.
+/// Arithmetic is in double; results are rounded to T once. LARS follows You et al. (2017), algorithm 1, with
+/// the learning rate inside the momentum: v = m v + lr local_lr (g + wd w), w -= v. local_lr is 1 if a norm
+/// is zero, and for all parameters but weights, which also have no decay. Running statistics of batch norms:
 /// running = (1 - momentum) running + momentum slot.
 template <typename T>
 void apply_update(const graph::Graph& graph, const graph::Layout& layout, const UpdateRule& rule, double lr,

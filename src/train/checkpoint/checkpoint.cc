@@ -31,7 +31,9 @@ std::string state_name(std::string_view array, const std::string& parameter) {
   return fmt::format("optimizer.{}.{}", array, parameter);
 }
 
-std::string slow_name(const std::string& parameter) { return std::string(kSlowPrefix) + parameter; }
+std::string slow_name(const Options& options, const std::string& parameter) {
+  return (options.ema.decay > 0 ? kAveragePrefix : kSlowPrefix) + parameter;
+}
 
 /// PyTorch's name for the batch counter beside a running mean: "bn1.running_mean" ->
 /// "bn1.num_batches_tracked".
@@ -182,7 +184,8 @@ void write_checkpoint(const std::filesystem::path& path, const TrainingArrays& a
   }
   for (std::size_t i = 0; i < graph.parameters.size() && !arrays.slow_weights.empty(); ++i) {
     const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
-    add(slow_name(graph.parameters[i].name), graph.parameters[i], part_of(arrays.slow_weights, slot));
+    add(slow_name(options, graph.parameters[i].name), graph.parameters[i],
+        part_of(arrays.slow_weights, slot));
   }
   Metadata metadata{{"format", kCheckpointFormat},
                     {"model", graph.name},
@@ -206,12 +209,16 @@ void write_checkpoint(const std::filesystem::path& path, const TrainingArrays& a
 }
 
 void read_weights(const std::filesystem::path& path, const graph::Graph& graph, const graph::Layout& layout,
-                  std::span<float> weights) {
+                  std::span<float> weights, bool is_averaged) {
   const SafetensorsFile file = open_checkpoint(path);
+  if (is_averaged && !has_arrays(file, kAveragePrefix))
+    fail(ErrorKind::data, "{}: has no averaged weights, since its run had no --ema; leave --use-ema out",
+         path.string());
+  const std::string prefix = is_averaged ? kAveragePrefix : "";
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const auto& parameter = graph.parameters[i];
     const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
-    file.copy_f32(parameter.name, parameter.shape, part_of(weights, slot));
+    file.copy_f32(prefix + parameter.name, parameter.shape, part_of(weights, slot));
   }
 }
 
@@ -226,7 +233,7 @@ void read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, 
     const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
     file.copy_f32(parameter.name, parameter.shape, part_of(engine.weights(), slot));
     if (!slow_weights.empty())
-      file.copy_f32(slow_name(parameter.name), parameter.shape, part_of(slow_weights, slot));
+      file.copy_f32(slow_name(options, parameter.name), parameter.shape, part_of(slow_weights, slot));
     if (!graph::is_trainable(parameter.role)) continue;
     for (std::size_t array = 0; array < arrays.size(); ++array)
       file.copy_f32(state_name(arrays[array], parameter.name), parameter.shape,

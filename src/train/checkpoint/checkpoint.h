@@ -4,9 +4,9 @@
 /// (docs/formats.md).
 ///
 /// Tensors have PyTorch's names and shapes, including `num_batches_tracked` of every batch norm. Optimizer
-/// state is `optimizer.<array>.<parameter>`, Lookahead's slow weights are `lookahead.<parameter>`. The file
-/// does not depend on the number of workers, the time or the machine: with --shard, runs with different
-/// numbers of workers write the same bytes.
+/// state is `optimizer.<array>.<parameter>`, Lookahead's slow weights are `lookahead.<parameter>`, the
+/// averages of --ema `ema.<parameter>`. The file does not depend on the number of workers, the time or the
+/// machine: with --shard, runs with different numbers of workers write the same bytes.
 ///
 /// A checkpoint contains a SHA-256 of all of its bytes, which is checked before its arrays are read.
 
@@ -78,7 +78,7 @@ struct TrainingArrays {
   const graph::Layout* layout = nullptr;
   std::span<const float> weights;                       ///< running statistics included
   std::vector<std::span<const float>> optimizer_state;  ///< engine::state_slots() of them
-  std::span<const float> slow_weights;                  ///< Lookahead's, or empty
+  std::span<const float> slow_weights;                  ///< Lookahead's, or the average of --ema, or empty
 };
 /// The arrays of `engine`.
 ///
@@ -100,12 +100,13 @@ void write_checkpoint(const std::filesystem::path& path, const TrainingArrays& a
 void read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, std::span<float> slow_weights,
                      const Options& options);
 
-/// Copies the weights of a checkpoint, including running statistics, to `weights` [layout.elements].
+/// Copies the weights of a checkpoint, including running statistics, to `weights` [layout.elements]: the
+/// trained ones, or those that --ema averaged.
 ///
-/// Errors   Error(data): the file is damaged, no checkpoint, or of another model, with the tensor and what
-///          was expected
+/// Errors   Error(data): the file is damaged, no checkpoint, of another model, with the tensor and what was
+///          expected, or has no average
 void read_weights(const std::filesystem::path& path, const graph::Graph& graph, const graph::Layout& layout,
-                  std::span<float> weights);
+                  std::span<float> weights, bool is_averaged = false);
 
 /// The metadata of a checkpoint.
 struct CheckpointInfo {

@@ -100,6 +100,11 @@ SafetensorsFile open_header(const std::filesystem::path& path) {
   return file;
 }
 
+bool has_arrays(const SafetensorsFile& file, std::string_view prefix) {
+  return std::ranges::any_of(file.tensors(),
+                             [&](const Tensor& tensor) { return tensor.name.starts_with(prefix); });
+}
+
 SafetensorsFile open_checkpoint(const std::filesystem::path& path) {
   // Before the file is mapped, so that a failing disk is reported as an error.
   const auto sum = check_checksum(path);

@@ -20,8 +20,9 @@ inline constexpr const char* kFormatWithoutData = "paceline-checkpoint-2";
 inline constexpr const char* kFormatWithoutSum = "paceline-checkpoint-1";
 [[nodiscard]] bool is_checkpoint_format(const std::string& format);
 
-/// Prefix of the names of Lookahead's slow weights.
+/// Prefixes of the names of Lookahead's slow weights, and of the averages of --ema.
 inline constexpr const char* kSlowPrefix = "lookahead.";
+inline constexpr const char* kAveragePrefix = "ema.";
 
 /// Opens a checkpoint to read its header; its arrays may be damaged.
 ///
@@ -35,6 +36,8 @@ inline constexpr const char* kSlowPrefix = "lookahead.";
 /// Cost     reads the file once
 /// Errors   as open_header(); Error(data) if a byte differs
 [[nodiscard]] SafetensorsFile open_checkpoint(const std::filesystem::path& path);
+/// Whether the file has arrays whose names begin with `prefix`.
+[[nodiscard]] bool has_arrays(const SafetensorsFile& file, std::string_view prefix);
 
 /// Whether its bytes were checked: older files have no checksum.
 [[nodiscard]] bool is_summed(const SafetensorsFile& checkpoint);

@@ -42,7 +42,8 @@ bool CheckpointSchedule::is_over(const Counters& counters, std::int64_t number) 
 void CheckpointSchedule::take_snapshot() {
   base::expects(tasks_.is_idle(), "nothing is written from the snapshot that is there");
   engine_.fetch();
-  snapshot_.take(arrays_of(engine_, job_.options.rule, lookahead_.slow()));
+  slow_weights_.fetch();
+  snapshot_.take(arrays_of(engine_, job_.options.rule, slow_weights_.values()));
   last_begun_ = base::Clock::now();
   is_overdue_ = false;
 }

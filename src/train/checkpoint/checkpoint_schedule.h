@@ -22,7 +22,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/checkpoint_files.h"
 #include "train/given/job.h"
-#include "train/step/lookahead.h"
+#include "train/step/slow_weights.h"
 
 namespace paceline::train {
 
@@ -30,11 +30,11 @@ namespace paceline::train {
 class CheckpointSchedule {
  public:
   CheckpointSchedule(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                     Lookahead& lookahead, measure::Ledger& ledger)
+                     SlowWeights& slow, measure::Ledger& ledger)
       : job_(job),
         communicator_(communicator),
         engine_(engine),
-        lookahead_(lookahead),
+        slow_weights_(slow),
         ledger_(ledger),
         files_(job) {}
 
@@ -110,7 +110,7 @@ class CheckpointSchedule {
   const Job& job_;
   comm::Communicator& communicator_;
   engine::Engine& engine_;
-  Lookahead& lookahead_;
+  SlowWeights& slow_weights_;
   measure::Ledger& ledger_;
   base::TimePoint last_begun_ = base::Clock::now();  ///< when the last checkpoint was begun
   std::int64_t update_ = 0;                          ///< of what is being written

@@ -35,7 +35,7 @@ bool is_number(DType type) {
 /// that a reader of the sentence would miss.
 bool is_beside_the_weights(const std::string& name) {
   return name.ends_with(".num_batches_tracked") || name.starts_with("optimizer.") ||
-         name.starts_with("lookahead.");
+         name.starts_with("lookahead.") || name.starts_with("ema.");
 }
 
 /// A file of either format.

@@ -85,7 +85,7 @@ void Recovery::all_were_skipped(std::int64_t updates, double lr, CheckpointSched
            schedule);
 }
 
-TrainingState Recovery::roll_back(const Setback& setback, engine::Engine& engine, Lookahead& lookahead,
+TrainingState Recovery::roll_back(const Setback& setback, engine::Engine& engine, SlowWeights& slow,
                                   BestWeights& best, CheckpointSchedule& schedule) {
   const auto rollbacks = guard_.state().rollbacks + 1;
   if (rollbacks > LossGuard::kMostRollbacks)
@@ -93,7 +93,7 @@ TrainingState Recovery::roll_back(const Setback& setback, engine::Engine& engine
         base::ErrorKind::data,
         fmt::format("{}; the training went back {} times already, and each time lowered the learning rate",
                     setback.what(), LossGuard::kMostRollbacks));
-  auto at = restore_good(job_, communicator_, engine, lookahead, best, schedule, setback.first_bad);
+  auto at = restore_good(job_, communicator_, engine, slow, best, schedule, setback.first_bad);
   if (!at) throw base::AgreedError(base::ErrorKind::data, setback.what());
   at->guard.rollbacks = rollbacks;
   at->guard.above = at->guard.skipped_in_row = 0;
@@ -116,11 +116,17 @@ void BestWeights::keep() {
   if (communicator_.rank() != 0) return;
   const auto weights = engine_.weights();
   weights_.assign(weights.begin(), weights.end());
+  if (!slow_.has_average()) return;
+  slow_.fetch();
+  average_.assign(slow_.values().begin(), slow_.values().end());
 }
 
 void BestWeights::read(const std::filesystem::path& file) {
   weights_.resize(engine_.weights().size());
   read_weights(file, engine_.graph(), engine_.layout(), weights_);
+  if (!slow_.has_average()) return;
+  average_.resize(weights_.size());
+  read_weights(file, engine_.graph(), engine_.layout(), average_, true);
 }
 
 void BestWeights::put_back() {
@@ -129,6 +135,10 @@ void BestWeights::put_back() {
   if (communicator_.rank() == 0) std::copy(weights_.begin(), weights_.end(), weights.begin());
   communicator_.broadcast(std::as_writable_bytes(weights), 0);
   engine_.weights_changed();
+  if (!slow_.has_average()) return;
+  if (communicator_.rank() == 0) std::ranges::copy(average_, slow_.values().begin());
+  communicator_.broadcast(std::as_writable_bytes(slow_.values()), 0);
+  slow_.changed();
 }
 
 namespace {
@@ -161,21 +171,22 @@ bool lacks_evaluation(const Job& job, const Restored& at) {
 }
 
 /// Rank 0.
-void read(const ResumePoint& point, const Job& job, engine::Engine& engine, Lookahead& lookahead,
+void read(const ResumePoint& point, const Job& job, engine::Engine& engine, SlowWeights& slow,
           BestWeights& best) {
-  read_checkpoint(point.path, engine, lookahead.slow(), job.options);
+  read_checkpoint(point.path, engine, slow.values(), job.options);
   if (const auto update = point.standing.validation.best_update; update > 0)
     best.read(best_checkpoint_path(point.path.parent_path(), update));
 }
 
 /// Sends what rank 0 has read to all ranks.
 void share_arrays(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                  Lookahead& lookahead) {
+                  SlowWeights& slow) {
   communicator.broadcast(std::as_writable_bytes(engine.weights()), 0);
   for (int slot = 0; slot < engine::state_slots(job.options.rule); ++slot)
     communicator.broadcast(std::as_writable_bytes(engine.optimizer_state(slot)), 0);
-  if (!lookahead.slow().empty()) communicator.broadcast(std::as_writable_bytes(lookahead.slow()), 0);
+  if (!slow.values().empty()) communicator.broadcast(std::as_writable_bytes(slow.values()), 0);
   engine.weights_changed();
+  slow.changed();
 }
 
 }  // namespace
@@ -198,20 +209,19 @@ void first_weights(const Job& job, comm::Communicator& communicator, engine::Eng
   engine.weights_changed();
 }
 
-Restored restore(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                 Lookahead& lookahead, BestWeights& best, CheckpointSchedule& schedule,
-                 std::vector<std::string>& notes) {
+Restored restore(const Job& job, comm::Communicator& communicator, engine::Engine& engine, SlowWeights& slow,
+                 BestWeights& best, CheckpointSchedule& schedule, std::vector<std::string>& notes) {
   const bool is_resumed = !job.options.resume.empty();
   communicator.at(0, is_resumed ? "the reading of the checkpoint" : "the first weights");
   if (!is_resumed) {
     first_weights(job, communicator, engine);
-    lookahead.begin(engine.weights());
+    slow.begin(engine);
     return {};
   }
-  lookahead.begin(engine.weights());  // allocates its memory
+  slow.begin(engine);  // allocates its memory
   Restored at;
   if (communicator.rank() == 0) {
-    read(*job.resume, job, engine, lookahead, best);
+    read(*job.resume, job, engine, slow, best);
     at.standing = job.resume->standing;
     notes.push_back(fmt::format("resumed from {} at update {}", job.resume->path.filename().string(),
                                 at.standing.counters.update));
@@ -219,12 +229,12 @@ Restored restore(const Job& job, comm::Communicator& communicator, engine::Engin
     at.evaluates_first = lacks_evaluation(job, at);
   }
   communicator.broadcast(std::as_writable_bytes(std::span(&at, 1)), 0);
-  share_arrays(job, communicator, engine, lookahead);
+  share_arrays(job, communicator, engine, slow);
   return at;
 }
 
 std::optional<TrainingState> restore_good(const Job& job, comm::Communicator& communicator,
-                                          engine::Engine& engine, Lookahead& lookahead, BestWeights& best,
+                                          engine::Engine& engine, SlowWeights& slow, BestWeights& best,
                                           CheckpointSchedule& schedule, std::int64_t before) {
   struct Found {
     TrainingState standing;
@@ -236,7 +246,7 @@ std::optional<TrainingState> restore_good(const Job& job, comm::Communicator& co
          path = schedule.good_before(before)) {
       try {
         const auto point = resume_point_of(path);
-        read(point, job, engine, lookahead, best);
+        read(point, job, engine, slow, best);
         found = {.standing = point.standing, .is_there = true};
       } catch (const base::Error&) {  // damaged meanwhile: take the one before it
         before = *update_of(path);
@@ -246,7 +256,7 @@ std::optional<TrainingState> restore_good(const Job& job, comm::Communicator& co
   communicator.broadcast(std::as_writable_bytes(std::span(&found, 1)), 0);
   if (!found.is_there) return std::nullopt;
   schedule.go_back(found.standing);
-  share_arrays(job, communicator, engine, lookahead);
+  share_arrays(job, communicator, engine, slow);
   return found.standing;
 }
 

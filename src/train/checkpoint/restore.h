@@ -18,13 +18,14 @@
 #include "train/given/job.h"
 #include "train/record/gather.h"
 #include "train/record/run_events.h"
-#include "train/step/lookahead.h"
 #include "train/step/loss_guard.h"
+#include "train/step/slow_weights.h"
 #include "train/step/step.h"
 
 namespace paceline::train {
 
-// BestWeights keeps the weights of the best epoch on validation until the test set is evaluated with them.
+// BestWeights keeps the weights of the best epoch on validation, with their average (--ema), until the test
+// set is evaluated with them.
 //
 // Rank 0 holds them in memory. If checkpoints are written they are in a file too (best_checkpoint_path),
 // from which a resumed training reads them.
@@ -32,8 +33,8 @@ namespace paceline::train {
 /// Threads  one, the worker's own
 class BestWeights {
  public:
-  BestWeights(comm::Communicator& communicator, engine::Engine& engine)
-      : communicator_(communicator), engine_(engine) {}
+  BestWeights(comm::Communicator& communicator, engine::Engine& engine, SlowWeights& slow)
+      : communicator_(communicator), engine_(engine), slow_(slow) {}
 
   /// Copies the engine's weights as the best so far. Requires at rank 0: engine.fetch() was called.
   void keep();
@@ -47,7 +48,8 @@ class BestWeights {
  private:
   comm::Communicator& communicator_;
   engine::Engine& engine_;
-  std::vector<float> weights_;  ///< rank 0; empty: none yet
+  SlowWeights& slow_;
+  std::vector<float> weights_, average_;  ///< rank 0; empty: none yet
 };
 
 /// Fills the engine's weights as the model says (graph/initialise.h), or from the file of `--weights`
@@ -70,13 +72,13 @@ struct Restored {
 ///
 /// Errors   Error(data): as read_checkpoint()
 [[nodiscard]] Restored restore(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                               Lookahead& lookahead, BestWeights& best, CheckpointSchedule& schedule,
+                               SlowWeights& slow, BestWeights& best, CheckpointSchedule& schedule,
                                std::vector<std::string>& notes);
 
 /// Restores the newest good and undamaged checkpoint of fewer than `before` updates, read by rank 0, and
 /// removes later ones. Returns nothing, on every rank, if there is none. Collective.
 [[nodiscard]] std::optional<TrainingState> restore_good(const Job& job, comm::Communicator& communicator,
-                                                        engine::Engine& engine, Lookahead& lookahead,
+                                                        engine::Engine& engine, SlowWeights& slow,
                                                         BestWeights& best, CheckpointSchedule& schedule,
                                                         std::int64_t before);
 
@@ -125,7 +127,7 @@ class Recovery {
   /// Requires  all ranks have called CheckpointSchedule::meet()
   /// Errors    AgreedError with the setback's sentence if there is no such checkpoint, or after
   ///           LossGuard::kMostRollbacks of them
-  TrainingState roll_back(const Setback& setback, engine::Engine& engine, Lookahead& lookahead,
+  TrainingState roll_back(const Setback& setback, engine::Engine& engine, SlowWeights& slow,
                           BestWeights& best, CheckpointSchedule& schedule);
 
   /// Adds rollbacks and skipped updates to the result, for the record.

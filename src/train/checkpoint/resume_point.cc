@@ -31,12 +31,6 @@ void require_same(const SafetensorsFile& file, const std::string& key, const cha
        file.path().string(), what, then, now);
 }
 
-bool has_slow_weights(const SafetensorsFile& file) {
-  const auto& tensors = file.tensors();
-  return std::any_of(tensors.begin(), tensors.end(),
-                     [](const Tensor& tensor) { return tensor.name.starts_with(kSlowPrefix); });
-}
-
 /// Checks that the three counters are consistent, which they would hardly be in a damaged file.
 void require_possible(const ResumePoint& point, std::int64_t steps_per_epoch) {
   const auto& [update, epoch, step] = point.standing.counters;
@@ -235,10 +229,14 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved, 
   point.precision = precision_from(file, options, resolved, point.notes);
   point.algorithms = algorithms_from(text_in(file, "kernels"), point.path.string());
   require_possible(point, resolved.steps_per_epoch);
-  if (options.lookahead.steps > 0 && !has_slow_weights(file))
+  if (options.lookahead.steps > 0 && !has_arrays(file, kSlowPrefix))
     fail(ErrorKind::data,
          "{}: --lookahead was off in its run, but is {} in this one; give the same, or start a new run",
          point.path.string(), options.lookahead.steps);
+  if (options.ema.decay > 0 && !has_arrays(file, kAveragePrefix))
+    fail(ErrorKind::data,
+         "{}: --ema was off in its run, but is {:g} in this one; give the same, or start a new run",
+         point.path.string(), options.ema.decay);
   const auto left = resolved.end - point.standing.counters.update;
   const bool is_over = left == 0 && !lost_at_its_end(options);
   if (options.resume_auto &&

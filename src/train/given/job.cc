@@ -3,6 +3,8 @@
 #include <memory>
 #include <span>
 
+#include "base/error.h"
+
 namespace paceline::train {
 namespace {
 
@@ -81,6 +83,13 @@ data::LoaderOptions loader_options(const Options& options, const Resolved& resol
 }
 
 data::AugmentOptions augment_options(const Options& options, const data::Source& source) {
+  const int channels = source.train->format().channels;
+  if (options.augment && options.trivial_augment && channels != 1 && channels != 3)
+    base::fail(
+        base::ErrorKind::usage,
+        "--trivial-augment changes colours of grey images and of RGB, and those of data '{}' have {} channels; "
+        "leave it out",
+        source.spec, channels);
   return {.crop_padding = options.augment ? options.crop_padding.value_or(source.crop_padding) : 0,
           .flip = options.augment ? options.flip.value_or(source.flip) : data::Flip::none,
           .mean = source.mean,
@@ -89,7 +98,9 @@ data::AugmentOptions augment_options(const Options& options, const data::Source&
           .crop_area = options.augment ? source.crop_area : 0,
           .jitter = options.augment ? source.jitter : 0,
           .crop_fill = options.crop_fill,
-          .warp = options.augment ? options.warp : data::WarpOptions{}};
+          .warp = options.augment ? options.warp : data::WarpOptions{},
+          .trivial = options.augment && options.trivial_augment,
+          .erase = options.augment ? options.random_erasing : 0};
 }
 
 bool keeps_steps(const Job& job) {

@@ -130,6 +130,13 @@ constexpr OptionRow<Options> kTrainingRows[] = {
     {"shift", "X", kWhat,
      "shift each image by a random part of its height and of its width, at most this, either way", kRuns,
      at<&O::warp, &Warp::shift>({.most = 1, .left_out = "0"}), kAugmenting},
+    {"trivial-augment", "", kWhat,
+     "one of 14 changes of shape or colour for each image, at a random strength: torchvision's TrivialAugmentWide, "
+     "before the crop and flip",
+     kRuns, at<&O::trivial_augment>({.left_out = "false"}), kAugmenting},
+    {"random-erasing", "P", kWhat,
+     "set a random box of this part of the images to the mean colour: torchvision's RandomErasing, after all else",
+     kRuns, at<&O::random_erasing>({.most = 1, .left_out = "0"}), kAugmenting},
     {"test-time-augmentation", "KIND", kWhat,
      "evaluate on the mean of the logits of each image and its mirror image (flip), or also of both moved by "
      "a pixel either way (flip-shift); none; flip costs 2 evaluations, flip-shift 6",

@@ -70,11 +70,17 @@ struct ScheduleOptions {
   double plateau_factor = 0.1;    ///< ... times this (ValidationWatch)
 };
 
-/// Slow weights that follow the trained ones; see lookahead.h.
+/// Slow weights that follow the trained ones; see slow_weights.h.
 struct LookaheadOptions {
   std::int64_t steps = 0;  ///< updates between two moves of the slow weights; 0: no Lookahead
   double keep = 0.5;       ///< fraction of the slow weights that is kept
   double power = 0;        ///< > 0: that fraction grows with this power of the training's progress
+};
+
+/// An average of the weights beside them; see slow_weights.h.
+struct EmaOptions {
+  double decay = 0;        ///< of the average, at each update that joins it; 0: there is none
+  std::int64_t every = 1;  ///< updates between two that join it
 };
 
 /// What a launcher that restarts a run tells it about the lost one.
@@ -139,6 +145,8 @@ struct Options {
   std::int64_t lr_batch = 0;  ///< the global batch that lr belongs to; 0: 128
   ScheduleOptions schedule;
   LookaheadOptions lookahead;
+  EmaOptions ema;
+  bool use_ema = false;  ///< evaluate, classify: the average of a checkpoint in place of its weights
   engine::BatchNormMode batch_norm = engine::BatchNormMode::local;
   int ghost_size = 0;
   bool momentum_correction = false;  ///< see rule_of_update()
@@ -154,8 +162,10 @@ struct Options {
   std::optional<int> crop_padding;
   data::CropFill crop_fill = data::CropFill::black;
   std::optional<data::Flip> flip;
-  data::WarpOptions warp;  ///< rotation, shear, shift; off by default for every data set
-  int test_views = 1;      ///< views of each test image whose logits are averaged: 1, 2 or 6, data/augment.h
+  data::WarpOptions warp;        ///< rotation, shear, shift; off by default for every data set
+  bool trivial_augment = false;  ///< data/trivial_augment.h
+  double random_erasing = 0;     ///< the part of the training images that lose a box
+  int test_views = 1;  ///< views of each test image whose logits are averaged: 1, 2 or 6, data/augment.h
 
   // Opening the data.
   double validation_split = 0;  ///< > 0: this part of every class is held back from training and evaluated
@@ -188,6 +198,11 @@ struct Options {
       started{};  ///< when the command, or the cell of a study, began; default: when run() was called
   std::optional<LostBefore> lost;  ///< this run restarts one that was lost
 };
+
+/// Whether checkpoints have a second array of weights (slow_weights.h).
+[[nodiscard]] inline bool has_slow_weights(const Options& options) {
+  return options.lookahead.steps > 0 || options.ema.decay > 0;
+}
 
 /// Whether everything passes worker 0; not with a single worker.
 [[nodiscard]] inline bool is_data_parallel(const Options& options) {

@@ -251,6 +251,12 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
         "--sampler balanced draws every class from all shards, and --shuffle window:{} reads {} at a time; leave "
         "one of them out",
         options.shuffle_window, options.shuffle_window);
+  if (options.lookahead.steps > 0 && options.ema.decay > 0)
+    fail(
+        ErrorKind::usage,
+        "--lookahead {} with --ema {:g}: each keeps a second array of weights that averages the trained ones; leave "
+        "one of them out",
+        options.lookahead.steps, options.ema.decay);
   if (options.test_set == TestSet::every && options.evaluate_every == 0)
     fail(
         ErrorKind::usage,

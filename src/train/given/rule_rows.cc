@@ -14,11 +14,12 @@ using Lookahead = LookaheadOptions;
 
 constexpr const char* kRule = "Optimizer and schedule";
 
-constexpr OptionRules kWithAdam = read_if("optimizer", "adam, adamw");
+constexpr OptionRules kWithAdam = read_if("optimizer", "adam, adamw, lamb");
 constexpr OptionRules kWithSteps = read_if("schedule", "step");
 constexpr OptionRules kWithOneCycle = read_if("schedule", "one-cycle");
 constexpr OptionRules kWithPlateau = read_if("schedule", "plateau");
 constexpr OptionRules kWithLookahead = read_if("lookahead");
+using Ema = EmaOptions;
 
 std::vector<std::string> optimizers() {
   std::vector<std::string> names;
@@ -55,11 +56,15 @@ constexpr OptionRow<Options> kRuleRows[] = {
     {"nesterov", "", kRule, "Nesterov momentum (sgd)", kRuns, at<&O::rule, &Rule::nesterov>()},
     {"weight-decay", "X", kRule, "weight decay: how strongly every weight is pulled towards 0", kRuns,
      at<&O::rule, &Rule::weight_decay>()},
-    {"decay-norm-and-bias", "", kRule, "weight decay on biases and batch norm too (lars: never)", kRuns,
+    {"decay-norm-and-bias", "", kRule, "weight decay on biases and batch norm too (lars, lamb: never)", kRuns,
      at<&O::rule, &Rule::decay_norm_and_bias>()},
     {"momentum-correction", "", kRule,
      "lars: rescale its velocity when the learning rate changes; the other optimizers need no correction",
      kRuns, at<&O::momentum_correction>({.left_out = "false"}), read_if("optimizer", "lars")},
+    {"clip-norm", "X", kRule,
+     "gradient clipping: before each update the gradient of the whole network, summed over the workers, is scaled to "
+     "at most this L2 norm; 0: off. The record has the norms and how many updates were clipped",
+     kRuns, at<&O::rule, &Rule::clip_norm>({.left_out = "0"})},
     {"zero-gamma", "", kRule,
      "the batch norm at the end of every residual branch begins with weight 0, so that each block first "
      "passes its input on",
@@ -80,18 +85,18 @@ constexpr OptionRow<Options> kRuleRows[] = {
     {"lr-factor", "PATTERN=X,..", kRule,
      "learning rate of these layers or parameters as a multiple of the others': fc=10,layer4=2", kRuns,
      parsed_at<factors_text, &O::lr_factor>()},
-    {"beta1", "X", kRule, "adam, adamw: decay rate of the gradient's running mean", kRuns,
+    {"beta1", "X", kRule, "adam, adamw, lamb: decay rate of the gradient's running mean", kRuns,
      at<&O::rule, &Rule::beta1>({.most = 0.999999}), kWithAdam},
-    {"beta2", "X", kRule, "adam, adamw: decay rate of the squared gradient's running mean", kRuns,
+    {"beta2", "X", kRule, "adam, adamw, lamb: decay rate of the squared gradient's running mean", kRuns,
      at<&O::rule, &Rule::beta2>({.most = 0.999999}), kWithAdam},
     {"alpha", "X", kRule, "rmsprop: decay rate of the squared gradient's running mean", kRuns,
      at<&O::rule, &Rule::alpha>({.most = 0.999999}), read_if("optimizer", "rmsprop")},
     {"rho", "X", kRule, "adadelta: decay rate of both running means", kRuns,
      at<&O::rule, &Rule::rho>({.most = 0.999999}), read_if("optimizer", "adadelta")},
     {"epsilon", "X", kRule,
-     "adam, adamw, rmsprop, adadelta: small constant (epsilon) that keeps the division finite", kRuns,
+     "adam, adamw, rmsprop, adadelta, lamb: small constant (epsilon) that keeps the division finite", kRuns,
      at<&O::rule, &Rule::epsilon>({.open_below = true}),
-     read_if("optimizer", "adam, adamw, rmsprop, adadelta")},
+     read_if("optimizer", "adam, adamw, rmsprop, adadelta, lamb")},
     {"trust", "X", kRule, "lars: the trust coefficient, a layer's step relative to its weights", kRuns,
      at<&O::rule, &Rule::trust>({.open_below = true}), read_if("optimizer", "lars")},
     {"schedule", "KIND", kRule,
@@ -133,6 +138,15 @@ constexpr OptionRow<Options> kRuleRows[] = {
     {"lookahead-power", "X", kRule,
      "lookahead: if above 0, that fraction grows from 0 with this power of the progress", kRuns,
      at<&O::lookahead, &Lookahead::power>({.most = 100}), kWithLookahead},
+    {"ema", "D", kRule,
+     "keep an average of weights and running statistics, D of which stays when an update's weights join it; it is "
+     "evaluated too, and in checkpoints (ema.NAME); 0: off",
+     kRuns, at<&O::ema, &Ema::decay>({.most = 0.999999, .left_out = "0"})},
+    {"ema-every", "K", kRule, "ema: only the weights of each K-th update join the average", kRuns,
+     at<&O::ema, &Ema::every>({.least = 1, .left_out = "1"}), read_if("ema")},
+    {"use-ema", "", kRule,
+     "the averaged weights of the checkpoint (train --ema) in place of the trained ones",
+     kEvaluate | kClassify, at<&O::use_ema>()},
     {"scale-lr", "RULE", kRule,
      "linear: learning rate times (global batch / --lr-batch); sqrt: times its square root; none", kRuns,
      at<&O::scale_lr>()},
@@ -140,7 +154,7 @@ constexpr OptionRow<Options> kRuleRows[] = {
      at<&O::lr_batch>({.least = 1, .most = kLargestBatch}),
      read_if("scale-lr", "linear, sqrt", ReadIf::stays_in_records)},
 };
-static_assert(has_rows<Options>(kRuleRows, "optimizer", "lookahead-power"));
+static_assert(has_rows<Options>(kRuleRows, "optimizer", "use-ema"));
 
 }  // namespace
 

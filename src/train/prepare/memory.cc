@@ -136,11 +136,17 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
     add_evaluation("validation loader", *source.validation);
     plan.lines.push_back({"weights of the best epoch", flat});
   }
-  if (options.lookahead.steps > 0) plan.lines.push_back({"slow weights", resolved.local_workers * flat});
+  if (has_slow_weights(options))
+    plan.lines.push_back(
+        {options.ema.decay > 0 ? "average of the weights" : "slow weights", resolved.local_workers * flat});
+  if (options.ema.decay > 0 && options.device.starts_with("cuda")) {
+    plan.lines.push_back({"average of the weights on the device", flat, Place::device});
+    scale(plan.lines.back());
+  }
   if (backend.place.is_first() && options.window_steps == 0 && options.save_checkpoints &&
       !options.out.empty())
     plan.lines.push_back(
-        {"copy for checkpoints", Snapshot::planned_bytes(flat, options.rule, options.lookahead.steps > 0)});
+        {"copy for checkpoints", Snapshot::planned_bytes(flat, options.rule, has_slow_weights(options))});
   plan.lines.push_back({"data set", source.resident_bytes});
   plan.lines.push_back({"process", process_bytes(source, *backend.history)});
   return plan;

@@ -79,6 +79,7 @@ std::string why_on_host(const Options& options, const data::Source& source) {
   const auto augment = augment_options(options, source);
   if (augment.crop_area > 0) return "crops of any size are cut out of the stored images";
   if (augment.jitter > 0) return "colours are changed";
+  if (augment.trivial || augment.erase > 0) return "--trivial-augment and --random-erasing change pixels";
   if (!augment.warp.is_none()) return "--rotate, --shear and --shift move the pixels themselves";
   return "";
 }

@@ -60,8 +60,15 @@ void EpochFigures::add(const StepFigures& step) {
   sums_ += step.local;
   seconds_ += step.seconds;
   lr_ = step.lr;
+  if (rule_.clips()) {
+    norms_.sum += step.gradient_norm;
+    norms_.largest = std::max(norms_.largest, step.gradient_norm);
+    norms_.clipped += rule_.clip_factor(step.gradient_norm) < 1 ? 1 : 0;
+    ++norms_.count;
+  }
   if (!keeps_steps_) return;
   kept_.push_back({.update = step.update, .loss = 0, .lr = step.lr});
+  if (rule_.clips()) kept_.back().gradient_norm = step.gradient_norm;
   losses_.push_back(step.local.loss);
 }
 
@@ -75,6 +82,7 @@ void EpochFigures::forget() {
   sums_ = {};
   seconds_ = 0;
   skipped_ = 0;
+  norms_ = {};
   kept_.clear();
   losses_.clear();
 }
@@ -95,11 +103,17 @@ measure::EpochRecord EpochFigures::close(comm::Communicator& communicator,
 
   const auto all = reduce_sums(std::exchange(sums_, {}), communicator);
   const auto samples = static_cast<double>(all.samples);
-  return {.steps = all.samples / global_batch_ + std::exchange(skipped_, 0),
-          .seconds = std::exchange(seconds_, 0),
-          .lr = lr_,
-          .train_loss = all.loss / samples,
-          .train_accuracy = static_cast<double>(all.correct) / samples};
+  measure::EpochRecord epoch{.steps = all.samples / global_batch_ + std::exchange(skipped_, 0),
+                             .seconds = std::exchange(seconds_, 0),
+                             .lr = lr_,
+                             .train_loss = all.loss / samples,
+                             .train_accuracy = static_cast<double>(all.correct) / samples};
+  if (const Norms norms = std::exchange(norms_, {}); norms.count > 0) {
+    epoch.gradient_norm = norms.sum / static_cast<double>(norms.count);
+    epoch.largest_gradient_norm = norms.largest;
+    epoch.clipped = norms.clipped;
+  }
+  return epoch;
 }
 
 }  // namespace paceline::train

@@ -61,14 +61,15 @@ struct StepFigures {
   engine::LossSums local;   ///< of this rank's samples
   double lr = 0;
   double seconds = 0;
+  double gradient_norm = 0;  ///< with --clip-norm, before clipping; with data-parallel worker 0's alone
 };
 
 /// Threads  one, the worker's own
 class EpochFigures {
  public:
-  /// `keeps_steps`: also keep each step's loss for the record.
-  EpochFigures(std::int64_t global_batch, bool keeps_steps)
-      : global_batch_(global_batch), keeps_steps_(keeps_steps) {}
+  /// `keeps_steps`: also keep each step's loss for the record. `rule`: whether it clips.
+  EpochFigures(std::int64_t global_batch, bool keeps_steps, engine::UpdateRule rule = {})
+      : global_batch_(global_batch), keeps_steps_(keeps_steps), rule_(rule) {}
 
   void add(const StepFigures& step);
   /// Adds a step whose update was skipped: only its count and time.
@@ -91,10 +92,17 @@ class EpochFigures {
  private:
   const std::int64_t global_batch_;
   const bool keeps_steps_;
+  const engine::UpdateRule rule_;
   engine::LossSums sums_;
   double seconds_ = 0;
   double lr_ = 0;             ///< of the last step
   std::int64_t skipped_ = 0;  ///< steps
+  /// Of gradients.
+  struct Norms {
+    double sum = 0, largest = 0;
+    std::int64_t count = 0, clipped = 0;
+  };
+  Norms norms_;
   std::vector<measure::StepRecord> kept_;
   std::vector<double> losses_;  ///< of each kept step: this rank's sum
 };

@@ -20,6 +20,12 @@ namespace paceline::train {
 
 // The result of a worker thread, which run() joins with those of all workers into the record.
 
+/// An evaluation of the test set; top_5 with many classes, averaged_... of the average of --ema.
+struct TestFigures {
+  double loss = 0, accuracy = 0;
+  std::optional<double> top_5 = {}, averaged_loss = {}, averaged_accuracy = {};
+};
+
 /// Figures are of the measured window only, except epochs, steps and `first_step_s`.
 struct WorkerResult {
   measure::RankRecord rank;
@@ -49,8 +55,7 @@ struct WorkerResult {
   /// --test-set last: the test figures of the chosen epoch's weights; none if the run did not get there.
   struct Tested {
     std::int64_t epoch = 0, updates = 0;
-    double loss = 0, accuracy = 0;
-    std::optional<double> top_5;
+    TestFigures figures;
   };
   std::optional<Tested> tested;
   std::int64_t test_reads_elsewhere = 0;  ///< images of the test set that other processes read

@@ -91,9 +91,9 @@ void RunEvents::tested(const WorkerResult::Tested& tested) {
   job_.progress.event(Event("evaluation")
                           .set("epoch", tested.epoch)
                           .set("update", tested.updates)
-                          .set("test_loss", tested.loss)
-                          .set("test_accuracy", tested.accuracy)
-                          .set("test_top_5", tested.top_5));
+                          .set("test_loss", tested.figures.loss)
+                          .set("test_accuracy", tested.figures.accuracy)
+                          .set("test_top_5", tested.figures.top_5));
 }
 
 namespace {

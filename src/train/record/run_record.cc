@@ -299,9 +299,11 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
                      .reductions = best.reductions};
   if (root.tested) {
     record.test_set->epoch = root.tested->epoch;
-    record.test_set->loss = root.tested->loss;
-    record.test_set->accuracy = root.tested->accuracy;
-    record.test_set->top_5 = root.tested->top_5;
+    record.test_set->loss = root.tested->figures.loss;
+    record.test_set->accuracy = root.tested->figures.accuracy;
+    record.test_set->ema_loss = root.tested->figures.averaged_loss;
+    record.test_set->ema_accuracy = root.tested->figures.averaged_accuracy;
+    record.test_set->top_5 = root.tested->figures.top_5;
   }
   if (root.stopped_early)
     record.notes.push_back(fmt::format(

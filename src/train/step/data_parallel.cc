@@ -143,7 +143,7 @@ StepResult DataParallelStepper::run(const data::Batch& batch, const StepOrder& o
   engine_.backward([](std::int64_t) {});
   reduce_gradients(order.update);
   ledger_.enter(measure::Phase::update);
-  if (is_root() && result.is_updated()) apply_update(order);
+  if (is_root() && result.is_updated()) result.gradient_norm = apply_update(order);
   send_weights(order.update);
   ledger_.enter(measure::Phase::other);
   return result;

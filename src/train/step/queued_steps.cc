@@ -166,11 +166,12 @@ void QueuedStepper::read() {
   posted_.pop_front();
   communicator_.at(posted.order.update + 1, "the end of the step on its device");
   const engine::QueuedStep step = collect();
-  TakenStep done{.order = posted.order,
-                 .epoch = posted.epoch,
-                 .result = {.local = step.local, .all = votes_from(step.votes)},
-                 .begin = posted.is_first ? posted.order.begin : last_end_,
-                 .end = base::TimePoint{}};
+  TakenStep done{
+      .order = posted.order,
+      .epoch = posted.epoch,
+      .result = {.local = step.local, .all = votes_from(step.votes), .gradient_norm = step.gradient_norm},
+      .begin = posted.is_first ? posted.order.begin : last_end_,
+      .end = base::TimePoint{}};
   book(step, posted, done);
   last_end_ = *done.end;
   for (const auto& sum : posted.sums) log_.timings().push_back(sum->timing());

@@ -67,9 +67,10 @@ Votes WaitedSteps::votes_of(const engine::LossSums& sums, const StepOrder& order
           .loss = sums.loss};
 }
 
-void WaitedSteps::apply_update(const StepOrder& order) {
+double WaitedSteps::apply_update(const StepOrder& order) {
   engine_.update(rule_of_update(job_.options, job_.resolved.rate.peak, order.update, job_.resolved.length),
                  order.lr, order.update + 1);
+  return job_.options.rule.clips() ? engine_.gradient_norm() : 0;
 }
 
 Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
@@ -153,7 +154,7 @@ StepResult Stepper::run(const data::Batch& batch, const StepOrder& order) {
   result.all = agree(result.local, order);
   result.verdict = guard_.see(result.all);
   ledger_.enter(measure::Phase::update);
-  if (result.is_updated()) apply_update(order);
+  if (result.is_updated()) result.gradient_norm = apply_update(order);
   ledger_.enter(measure::Phase::other);
   return result;
 }

@@ -86,6 +86,7 @@ struct StepResult {
   engine::LossSums local;           ///< this worker's samples
   Votes all;                        ///< of all ranks
   Verdict verdict = Verdict::good;  ///< on the loss, the same on every rank
+  double gradient_norm = 0;         ///< with --clip-norm, before clipping
 
   /// Whether the update was made; otherwise it was skipped on every rank.
   [[nodiscard]] bool is_updated() const { return verdict == Verdict::good || verdict == Verdict::above; }
@@ -166,7 +167,8 @@ class WaitedSteps : public StepRunner {
   virtual const data::Batch& part_of(const data::Batch* whole, const Counters& /*done*/) { return *whole; }
   virtual StepResult run(const data::Batch& batch, const StepOrder& order) = 0;
   [[nodiscard]] Votes votes_of(const engine::LossSums& sums, const StepOrder& order) const;
-  void apply_update(const StepOrder& order);
+  /// Returns StepResult::gradient_norm.
+  double apply_update(const StepOrder& order);
 
   const Job& job_;
   engine::Engine& engine_;

@@ -134,6 +134,12 @@ class ThreadDevice final : public base::Memory {
       for (std::size_t i = 0; i < dst.size; ++i) dst.data[i] = left.data[i] + right.data[i];
     });
   }
+  void mix(base::Array src, double keep, base::Array dst) const override {
+    queue_.put([=] {
+      for (std::size_t i = 0; i < dst.size; ++i)
+        dst.data[i] = static_cast<float>(keep) * dst.data[i] + static_cast<float>(1 - keep) * src.data[i];
+    });
+  }
   void read(base::Array src, std::span<float> dst) const override {
     queue_.put([=] { std::copy_n(src.data, src.size, dst.data()); });
     queue_.mark().wait();

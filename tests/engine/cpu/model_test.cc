@@ -42,6 +42,11 @@ TEST(CpuEngine, AppliesEveryUpdateRuleLikeTheReference) {
       {.kind = UpdateKind::rmsprop, .momentum = 0.9},
       {.kind = UpdateKind::adadelta, .weight_decay = 1e-2, .epsilon = 1e-6},
       {.kind = UpdateKind::lars, .momentum = 0.9, .weight_decay = 1e-2},
+      {.kind = UpdateKind::lamb, .weight_decay = 1e-2, .epsilon = 1e-6},
+      {.momentum = 0.9, .weight_decay = 1e-2, .clip_norm = 3},
+      {.momentum = 0.9, .clip_norm = 1e6},
+      {.kind = UpdateKind::adam, .clip_norm = 3},
+      {.kind = UpdateKind::lars, .momentum = 0.9, .weight_decay = 1e-2, .clip_norm = 3},
   };
   for (const UpdateRule& rule : rules) {
     SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(rule.kind) << " momentum "
@@ -61,6 +66,10 @@ TEST(CpuEngine, AppliesEveryUpdateRuleLikeTheReference) {
                 reference->gradients().host()[static_cast<std::size_t>(i)] = rng.normal();
         engine->update(rule, 0.01, update);
         reference->update(rule, 0.01, update);
+        if (rule.clips()) {
+          EXPECT_NEAR(engine->gradient_norm(), reference->gradient_norm(), 1e-6 * reference->gradient_norm());
+          EXPECT_GT(reference->gradient_norm(), 10);
+        }
       }
       expect_near_by_parameter(*engine, engine->weights(), reference->weights(),
                                {.relative = 1e-6, .absolute = 1e-6}, "weight");

@@ -48,6 +48,11 @@ TEST(CudaEngine, AppliesEveryUpdateRuleLikeTheReference) {
       {.kind = UpdateKind::rmsprop, .momentum = 0.9},
       {.kind = UpdateKind::adadelta, .weight_decay = 1e-2, .epsilon = 1e-6},
       {.kind = UpdateKind::lars, .momentum = 0.9, .weight_decay = 1e-2},
+      {.kind = UpdateKind::lamb, .weight_decay = 1e-2, .epsilon = 1e-6},
+      {.momentum = 0.9, .weight_decay = 1e-2, .clip_norm = 3},
+      {.momentum = 0.9, .clip_norm = 1e6},
+      {.kind = UpdateKind::adam, .clip_norm = 3},
+      {.kind = UpdateKind::lars, .momentum = 0.9, .weight_decay = 1e-2, .clip_norm = 3},
   };
   for (const Device& device : devices())
     for (const UpdateRule& rule : rules) {
@@ -67,6 +72,9 @@ TEST(CudaEngine, AppliesEveryUpdateRuleLikeTheReference) {
         for (Engine* each : {engine.get(), reference.get()}) {
           each->gradients().memory->write(gradients, each->gradients());
           each->update(rule, 0.01, update);
+        }
+        if (rule.clips()) {
+          EXPECT_NEAR(engine->gradient_norm(), reference->gradient_norm(), 1e-6 * reference->gradient_norm());
         }
       }
       engine->fetch();

@@ -66,7 +66,7 @@ TEST_F(Update, MomentumSumsAGeometricSeries) {
 TEST_F(Update, ARateScalesTheStepButNotTheDecayAndZeroFreezes) {
   // PyTorch's parameter groups with lr * rate and weight_decay / rate.
   for (const UpdateKind kind : {UpdateKind::sgd, UpdateKind::lars, UpdateKind::adam, UpdateKind::adamw,
-                                UpdateKind::rmsprop, UpdateKind::adadelta}) {
+                                UpdateKind::rmsprop, UpdateKind::adadelta, UpdateKind::lamb}) {
     const UpdateRule rule{.kind = kind, .momentum = kind == UpdateKind::sgd ? 0.9 : 0, .weight_decay = 0.02};
     const auto after = [&](const UpdateRule& used, double lr, double rate) {
       for (auto& parameter : graph_.parameters)
@@ -181,6 +181,57 @@ TEST_F(Update, LarsStepsByThePartOfTheWeightNorm) {
   at(gradients_, "fc.bias") = 0;
   step(rule, 0.001, 2);
   EXPECT_NEAR(at(weights_, "fc.bias"), 0 - 0.9 * 1, 1e-14);
+}
+
+TEST_F(Update, LambStepsByTheWeightNorm) {
+  // fc.weight = (3, 4, 0...): |w| = 5. Without bias corrections' effect at step 1: m / sqrt(v) is the sign.
+  at(weights_, "fc.weight", 0) = 3;
+  at(weights_, "fc.weight", 1) = 4;
+  at(gradients_, "fc.weight", 2) = -10;
+  at(weights_, "fc.bias") = 1;
+  at(gradients_, "fc.bias") = 2;
+  const UpdateRule rule{.kind = UpdateKind::lamb, .weight_decay = 0.2, .epsilon = 1e-12};
+  step(rule, 0.5, 1);
+  // u = (0.6, 0.8, -1, 0...).
+  const double local_lr = 5 / std::sqrt(0.36 + 0.64 + 1);
+  EXPECT_NEAR(at(weights_, "fc.weight", 2), 0.5 * local_lr, 1e-10);
+  EXPECT_NEAR(at(weights_, "fc.weight", 0), 3 - 0.5 * local_lr * 0.6, 1e-10);
+  EXPECT_NEAR(at(weights_, "fc.bias"), 1 - 0.5, 1e-10) << "no local rate, no decay on a bias";
+}
+
+TEST_F(Update, LambOfZerosIsFinite) {
+  at(weights_, "fc.weight") = 1;
+  step({.kind = UpdateKind::lamb}, 0.5, 1);
+  EXPECT_DOUBLE_EQ(at(weights_, "fc.weight"), 1) << "no gradient";
+  std::ranges::fill(weights_, 0.0);
+  at(gradients_, "fc.weight") = 1;
+  step({.kind = UpdateKind::lamb, .epsilon = 1e-12}, 0.5, 1);
+  EXPECT_NEAR(at(weights_, "fc.weight"), -0.5, 1e-10) << "no weight: the rate is 1";
+}
+
+TEST_F(Update, ClippingScalesTheWholeGradient) {
+  // (3, 4, 12) in three parameters: 13 long. The mean that a batch norm keeps is no gradient.
+  const auto gradient = [&] {
+    at(gradients_, "fc.weight", 5) = 3;
+    at(gradients_, "fc.bias") = 4;
+    at(gradients_, "bn.weight") = 12;
+    at(gradients_, "bn.running_mean") = 1000;
+  };
+  for (const double most : {6.5, 20.0}) {
+    std::ranges::fill(weights_, 0.0);
+    gradient();
+    step({.clip_norm = most}, 0.1, 1);
+    const double factor = most < 13 ? most / (13 + 1e-6) : 1;
+    EXPECT_DOUBLE_EQ(at(weights_, "fc.weight", 5), -0.1 * factor * 3) << most;
+    EXPECT_DOUBLE_EQ(at(weights_, "bn.weight"), -0.1 * factor * 12) << most;
+    EXPECT_DOUBLE_EQ(at(weights_, "bn.running_mean"), 0.1 * 1000) << most;
+  }
+  // A parameter that does not learn does not count.
+  for (auto& parameter : graph_.parameters)
+    if (parameter.name == "bn.weight") parameter.rate = 0;
+  std::ranges::fill(weights_, 0.0);
+  step({.clip_norm = 1}, 0.1, 1);
+  EXPECT_NEAR(at(weights_, "fc.bias"), -0.1 * 4 / 5, 1e-6);
 }
 
 TEST_F(Update, LarsOfAZeroGradientIsFinite) {

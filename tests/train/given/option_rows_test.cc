@@ -134,8 +134,8 @@ TEST(ReadIf, SaysWithWhichChoiceItHolds) {
   };
   const auto rows = all_rows();
   for (const auto& [setting, why_not, choice, unread, read] :
-       {Case{"beta1", "without --optimizer adam or adamw", "optimizer", "sgd", "adamw"},
-        Case{"epsilon", "without --optimizer adam, adamw, rmsprop or adadelta", "optimizer", "lars",
+       {Case{"beta1", "without --optimizer adam, adamw or lamb", "optimizer", "sgd", "adamw"},
+        Case{"epsilon", "without --optimizer adam, adamw, rmsprop, adadelta or lamb", "optimizer", "lars",
              "rmsprop"},
         Case{"trust", "without --optimizer lars", "optimizer", "adam", "lars"},
         Case{"final-factor", "without --schedule cosine or one-cycle", "schedule", "step", "one-cycle"},

@@ -145,7 +145,8 @@ struct UpdateNumbers {
   float lr = 0, momentum = 0, weight_decay = 0;
   float beta1 = 0, beta2 = 0, epsilon = 0;  ///< beta1 is also rmsprop's alpha and adadelta's rho
   float rest1 = 0, rest2 = 0;               ///< 1 - beta1, 1 - beta2, computed in double
-  float step_size = 0, inverse_root2 = 0;   ///< adam(w): lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t)
+  float step_size = 0, inverse_root2 = 0;   ///< adam(w): lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t);
+                                            ///< lamb: 1 / (1 - beta1^t)
   bool nesterov = false;
 };
 
@@ -158,6 +159,9 @@ struct UpdateKernels {
   UpdateKernel rules[kUpdateKinds];  ///< by UpdateKind
   /// Sum of squares in double. The order of additions depends on `count` alone.
   double (*sum_of_squares)(const float* values, std::int64_t count);
+  /// lamb: that of the step that the rule will take, before its rate; changes nothing.
+  double (*sum_of_squared_steps)(const UpdateNumbers& n, const float* w, const float* g, const float* first,
+                                 const float* second, std::int64_t count);
 };
 
 struct Kernels {

@@ -8,7 +8,8 @@
 namespace paceline::engine::cpu {
 
 Update::Update(const graph::Graph& graph, const graph::Layout& layout, const Kernels& kernels,
-               const UpdateRule& rule, double lr, std::int64_t update, UpdateArrays arrays)
+               base::ThreadPool& pool, const UpdateRule& rule, double lr, std::int64_t update,
+               UpdateArrays arrays)
     : graph_(graph),
       layout_(layout),
       kernels_(kernels.update),
@@ -18,11 +19,17 @@ Update::Update(const graph::Graph& graph, const graph::Layout& layout, const Ker
   base::expects(update >= 1, "updates count from 1");
   base::expects(static_cast<int>(arrays_.state.size()) >= state_slots(rule),
                 "the engine was compiled for a rule with as much state");
-  for (std::size_t i = 0; i < layout.slots.size(); ++i) {
-    const auto& parameter = graph.parameters[static_cast<std::size_t>(layout.slots[i].parameter)];
+  const auto fill = [&](int number, int) {
+    const graph::Slot& slot = layout.slots[static_cast<std::size_t>(number)];
+    const auto& parameter = graph.parameters[static_cast<std::size_t>(slot.parameter)];
     if (graph::is_trainable(parameter.role) && !parameter.is_frozen())
-      numbers_[i] = numbers_of(layout.slots[i], lr * parameter.rate, update);
-  }
+      numbers_[static_cast<std::size_t>(number)] = numbers_of(slot, lr * parameter.rate, update);
+  };
+  const auto slots = static_cast<int>(layout.slots.size());
+  if (rule.has_layer_rates())
+    pool.run(slots, fill);
+  else
+    for (int number = 0; number < slots; ++number) fill(number, 0);
 }
 
 UpdateNumbers Update::numbers_of(const graph::Slot& slot, double lr, std::int64_t update) const {
@@ -47,7 +54,21 @@ UpdateNumbers Update::numbers_of(const graph::Slot& slot, double lr, std::int64_
   const auto count = static_cast<double>(update);
   n.step_size = static_cast<float>(lr / (1 - std::pow(rule_.beta1, count)));
   n.inverse_root2 = static_cast<float>(1 / std::sqrt(1 - std::pow(rule_.beta2, count)));
+  if (rule_.kind == UpdateKind::lamb) {
+    n.weight_decay = is_weight ? static_cast<float>(decay) : 0.0f;
+    n.step_size = static_cast<float>(1 / (1 - std::pow(rule_.beta1, count)));
+    n.lr = static_cast<float>(lr * (is_weight ? lamb_rate(slot, n) : 1));
+  }
   return n;
+}
+
+/// |w| / |u| of a weight whose step is u.
+double Update::lamb_rate(const graph::Slot& slot, const UpdateNumbers& numbers) const {
+  const double weight = std::sqrt(kernels_.sum_of_squares(arrays_.weights + slot.offset, slot.elements));
+  const double step = std::sqrt(
+      kernels_.sum_of_squared_steps(numbers, arrays_.weights + slot.offset, arrays_.gradients + slot.offset,
+                                    state(0, slot.offset), state(1, slot.offset), slot.elements));
+  return !(weight <= 0) && !(step <= 0) ? weight / step : 1;
 }
 
 /// trust |w| / (|g| + decay |w|) of a weight.
@@ -62,10 +83,8 @@ void Update::apply(int slot, Range range, const float* gradients) const {
   const auto& n = numbers_[static_cast<std::size_t>(slot)];
   if (!n) return;
   float* w = arrays_.weights + range.begin;
-  const auto state = [&](std::size_t number) {
-    return number < arrays_.state.size() ? arrays_.state[number] + range.begin : nullptr;
-  };
-  kernels_.rules[static_cast<int>(rule_.kind)](*n, w, gradients, state(0), state(1), range.size());
+  kernels_.rules[static_cast<int>(rule_.kind)](*n, w, gradients, state(0, range.begin), state(1, range.begin),
+                                               range.size());
 }
 
 /// running = (1 - momentum) * running + momentum * batch statistic.

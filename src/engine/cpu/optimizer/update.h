@@ -20,13 +20,14 @@ struct UpdateArrays {
 };
 
 /// An update rule at one learning rate, with its numbers worked out for each parameter. A new weight depends
-/// on nothing but the same element of the arrays (with LARS also on its parameter's norms), so ranges may be
-/// cut in any way and shared among threads.
+/// on nothing but the same element of the arrays (with LARS and LAMB also on its parameter's norms), so
+/// ranges may be cut in any way and shared among threads.
 class Update {
  public:
-  /// `update` counts from 1. With LARS it reads all weights and gradients, for the norms.
+  /// `update` counts from 1. With LARS and LAMB it reads all weights, gradients and moments, for the norms,
+  /// on the threads of `pool`. LAMB requires gradients in PyTorch's order.
   Update(const graph::Graph& graph, const graph::Layout& layout, const Kernels& kernels,
-         const UpdateRule& rule, double lr, std::int64_t update, UpdateArrays arrays);
+         base::ThreadPool& pool, const UpdateRule& rule, double lr, std::int64_t update, UpdateArrays arrays);
 
   /// Applies the rule to a range of the flat arrays inside the parameter of `slot`. Does nothing if that
   /// parameter does not learn. `gradients` points to the gradient of the range's first element.
@@ -44,6 +45,10 @@ class Update {
  private:
   [[nodiscard]] UpdateNumbers numbers_of(const graph::Slot& slot, double lr, std::int64_t update) const;
   [[nodiscard]] double lars_rate(const graph::Slot& slot, double decay) const;
+  [[nodiscard]] double lamb_rate(const graph::Slot& slot, const UpdateNumbers& numbers) const;
+  [[nodiscard]] float* state(std::size_t number, std::int64_t begin) const {
+    return number < arrays_.state.size() ? arrays_.state[number] + begin : nullptr;
+  }
 
   const graph::Graph& graph_;
   const graph::Layout& layout_;

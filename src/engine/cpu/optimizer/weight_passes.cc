@@ -1,6 +1,7 @@
 #include "engine/cpu/optimizer/weight_passes.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace paceline::engine::cpu {
 
@@ -20,12 +21,15 @@ WeightPasses::WeightPasses(const Program& program) : elements_(program.layout().
     }
   }
   for (int slot = 0; slot < static_cast<int>(slots.size()); ++slot) {
-    if (is_packed_once[static_cast<std::size_t>(slot)]) continue;
-    const auto& [parameter, offset, elements] = slots[static_cast<std::size_t>(slot)];
+    const auto& [number, offset, elements] = slots[static_cast<std::size_t>(slot)];
+    const graph::Parameter& parameter = program.graph().parameters[static_cast<std::size_t>(number)];
+    const bool learns = graph::is_trainable(parameter.role) && !parameter.is_frozen();
     const int parts = ranges_of(elements, kRangeElements);
     for (int part = 0; part < parts; ++part) {
-      const Range range = range_of(elements, part, parts, 16);
-      loose_.push_back({.slot = slot, .range = {.begin = offset + range.begin, .end = offset + range.end}});
+      Range range = range_of(elements, part, parts, 16);
+      range = {.begin = offset + range.begin, .end = offset + range.end};
+      if (learns) learning_.push_back(range);
+      if (!is_packed_once[static_cast<std::size_t>(slot)]) loose_.push_back({.slot = slot, .range = range});
     }
   }
   // Longer passes first, so that the threads in update()'s loops finish at about the same time.
@@ -44,6 +48,26 @@ void WeightPasses::pack(const ExecContext& exec) const {
                                     : first_packs_[static_cast<std::size_t>(item - later)];
     pack.weights->pack(exec, pack.number);
   });
+}
+
+double WeightPasses::clip(const ExecContext& exec, const UpdateRule& rule) const {
+  const auto ranges = static_cast<int>(learning_.size());
+  std::vector<double> squares(learning_.size());
+  exec.pool.run(ranges, [&](int item, int) {
+    const Range range = learning_[static_cast<std::size_t>(item)];
+    squares[static_cast<std::size_t>(item)] =
+        exec.kernels.update.sum_of_squares(exec.gradients + range.begin, range.size());
+  });
+  double sum = 0;
+  for (const double one : squares) sum += one;
+  const double norm = std::sqrt(sum);
+  const auto factor = static_cast<float>(rule.clip_factor(norm));
+  if (factor == 1) return norm;
+  exec.pool.run(ranges, [&](int item, int) {
+    const Range range = learning_[static_cast<std::size_t>(item)];
+    for (std::int64_t i = range.begin; i < range.end; ++i) exec.gradients[i] *= factor;
+  });
+  return norm;
 }
 
 void WeightPasses::update(const ExecContext& exec, const Update& update) const {

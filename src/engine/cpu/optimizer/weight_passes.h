@@ -23,6 +23,11 @@ class WeightPasses {
 
   /// Packs all weights.
   void pack(const ExecContext& exec) const;
+  /// Clips the gradients as `rule` says; returns their norm before. The sum of squares is divided by the
+  /// parameters' shapes alone, so it is the same for any number of threads, and on all ranks.
+  ///
+  /// Cost     reads the gradients once; if they are too long, reads and writes them once more
+  double clip(const ExecContext& exec, const UpdateRule& rule) const;
   /// Updates everything that learns, then packs.
   void update(const ExecContext& exec, const Update& update) const;
 
@@ -48,6 +53,7 @@ class WeightPasses {
   std::vector<Loose> loose_;
   std::vector<int> update_order_;   ///< indices of first_packs_, then loose_, in the order of update()
   std::int64_t scratch_bytes_ = 0;  ///< the most that a task needs
+  std::vector<Range> learning_;     ///< the ranges of all parameters that learn
 };
 
 }  // namespace paceline::engine::cpu

@@ -152,6 +152,21 @@ struct ArrayAdd {
   }
 };
 
+/// dst = keep * dst + rest * src.
+struct ArrayMix {
+  const float* src;
+  float* dst;
+  std::int64_t count;
+  float keep, rest;
+
+  [[nodiscard]] Grid grid() const { return grid_for(count); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
+  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+    for (std::int64_t i = at.global(); i < count; i += at.global_count())
+      dst[i] = keep * dst[i] + rest * src[i];
+  }
+};
+
 /// One level of the tree of base/summation_tree.h over `parts` arrays; part p is at first + p * stride. For
 /// each p that is a multiple of 2 * distance, adds the sum at part p + distance to the sum at part p. The
 /// last level writes the sum of all parts to `dst`.

@@ -20,6 +20,7 @@ struct StepReport {
   LossResult local;     ///< sums of this rank over all passes of the step
   float votes[kVotes];  ///< sums over all ranks
   std::int32_t is_left_out;
+  double gradient_norm;  ///< before it was clipped (clip.h); not written where it is not
 };
 
 /// Adds the result of a pass to the result of its step, and rewrites this rank's votes.

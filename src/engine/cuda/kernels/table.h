@@ -11,6 +11,7 @@
 #include "engine/cuda/kernels/batch_norm.h"
 #include "engine/cuda/kernels/batch_norm_backward.h"
 #include "engine/cuda/kernels/channel_copies.h"
+#include "engine/cuda/kernels/clip.h"
 #include "engine/cuda/kernels/columns.h"
 #include "engine/cuda/kernels/elementwise.h"
 #include "engine/cuda/kernels/gather.h"
@@ -58,8 +59,9 @@ using Kernels = decltype(std::tuple_cat(
     StorageKernels<float>{}, StorageKernels<Bf16>{}, BatchNormGradientKernels<float>{},
     BatchNormGradientKernels<Bf16>{}, updates_by<float>(UpdateRules{}), updates_by<Bf16>(UpdateRules{}),
     std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
-               WriteVotes, JudgeVotes, LarsNorms, LarsRates, RunningStatistics, ArrayFill, ArrayCopy,
-               ArrayAdd, ArrayTreeLevel>{}));
+               WriteVotes, JudgeVotes, LarsNorms, LambNorms, LarsRates, GradientSquares, ClipFactor,
+               ClipGradients, RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayMix,
+               ArrayTreeLevel>{}));
 
 template <typename Kernel, typename Table>
 struct KernelNumber;

@@ -4,7 +4,7 @@
 /// as the cpu engine. One launch updates all parameters and rewrites the packed (reordered) weights that
 /// convolutions read. update_tables.h makes the tables that the kernels read.
 ///
-///     (lars: LarsNorms -> LarsRates ->) Update<Rule, T>, RunningStatistics
+///     (lars: LarsNorms, lamb: LambNorms -> LarsRates ->) Update<Rule, T>, RunningStatistics
 ///
 /// Both do nothing if the device decided to skip the update (JudgeVotes in step_report.h).
 
@@ -38,10 +38,10 @@ struct UpdateNumbers {
   float lr, momentum, weight_decay;
   float beta1, beta2, rest1, rest2;  ///< rest = 1 - beta; beta1 is also rmsprop's alpha and adadelta's rho
   float epsilon;
-  float step_size, inverse_root2;  ///< adam: lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t)
+  float step_size, inverse_root2;  ///< adam: lr / (1 - beta1^t), 1 / sqrt(1 - beta2^t); lamb: without lr
   std::int32_t nesterov;
-  std::int32_t is_lars_weight;          ///< lars: whether the parameter has a local rate
-  double exact_lr, exact_decay, trust;  ///< lars
+  std::int32_t is_lars_weight;          ///< lars, lamb: whether the parameter has a local rate
+  double exact_lr, exact_decay, trust;  ///< lars; lamb: in LarsRates no decay, which its step contains, and 1
 };
 
 /// An element and its state, which a rule changes.
@@ -118,8 +118,25 @@ struct LarsRule {
   }
 };
 
+struct LambRule {
+  static constexpr bool kIsLars = true;
+  static constexpr Momentum kMomentum = Momentum::none;
+  /// Updates the moments; returns the step before its rate.
+  PACELINE_HD static float step_of(const UpdateNumbers& n, UpdateElement& e) {
+    e.first = n.beta1 * e.first + n.rest1 * e.gradient;
+    e.second = n.beta2 * e.second + n.rest2 * e.gradient * e.gradient;
+    const float step = n.step_size * e.first / (std::sqrt(e.second) * n.inverse_root2 + n.epsilon);
+    return step + n.weight_decay * e.weight;
+  }
+  PACELINE_HD static void apply(const UpdateNumbers& n, float lr, bool, UpdateElement& e) {
+    const float step = step_of(n, e);
+    e.weight = e.weight - lr * step;
+  }
+};
+
 /// By UpdateKind.
-using UpdateRules = std::tuple<SgdRule, AdamRule<false>, AdamRule<true>, RmspropRule, AdadeltaRule, LarsRule>;
+using UpdateRules =
+    std::tuple<SgdRule, AdamRule<false>, AdamRule<true>, RmspropRule, AdadeltaRule, LarsRule, LambRule>;
 
 /// Updates weights and state in place, and rewrites the packed copies of the weights. A block updates its
 /// tile in the order of the flat arrays, and keeps the new weights in shared memory; from there it writes the
@@ -133,7 +150,7 @@ struct Update {
   int tile_count;
   std::int64_t elements;         ///< of all tiles
   const UpdateNumbers* numbers;  ///< by slot
-  const double* lars_rates;      ///< by slot; null unless lars
+  const double* lars_rates;      ///< by slot; null unless lars or lamb
   float* weights;                ///< flat arrays
   const float* gradients;
   float* first;  ///< the rule's first array of state; null: it has none
@@ -247,15 +264,52 @@ struct RunningStatistics {
   }
 };
 
-// Kernels that compute the local rate of LARS, trust * |w| / (|g| + decay * |w|), for each parameter:
-// LarsNorms computes sums of squares of parts (chunks) of each parameter. LarsRates adds the sums of a
-// parameter's chunks and computes its rate.
+// Kernels that compute the local rate of LARS, trust * |w| / (|g| + decay * |w|), or of LAMB, |w| / |step|,
+// for each parameter: LarsNorms or LambNorms computes sums of squares of parts (chunks) of each parameter.
+// LarsRates adds the sums of a parameter's chunks and computes its rate.
 
 /// A range of one parameter in the flat arrays. One thread block computes its sums of squares.
 struct LarsChunk {
   std::int64_t begin;
   std::int32_t count;  ///< at most kMost
+  std::int32_t slot;
   static constexpr int kMost = 4096;
+};
+
+/// The part of one thread of a block.
+PACELINE_HD float sum_of_squares(const float* values, std::int32_t count, const ThreadIndex& at) {
+  float sum = 0;
+  PACELINE_UNROLL_4
+  for (std::int32_t i = at.thread; i < count; i += at.threads) sum += values[i] * values[i];
+  return sum;
+}
+
+/// Adds two sums of each thread of a block, one behind the other in `shared`, and writes them to `sums`.
+struct TwoSums {
+  static constexpr int kSecond = 16;  ///< threads for each of the two sums in phase 1
+  [[nodiscard]] PACELINE_HD static Grid grid(int blocks) {
+    return {.blocks = blocks,
+            .threads = kMostThreads,
+            .shared_bytes = 2 * kMostThreads * static_cast<int>(sizeof(float)) +
+                            2 * kSecond * static_cast<int>(sizeof(double))};
+  }
+  PACELINE_HD static float* of_threads(float* shared) { return shared + 2 * 2 * kSecond; }  // behind doubles
+  /// Phases 1 and 2; in phase 0 the threads write of_threads().
+  PACELINE_HD static void add(int phase, const ThreadIndex& at, float* shared, double* sums) {
+    auto* second = reinterpret_cast<double*>(shared);
+    const float* first = of_threads(shared);
+    const int which = at.thread / kSecond, lane = at.thread % kSecond;
+    if (phase == 1 && which < 2) {
+      double sum = 0;
+      for (int i = lane; i < at.threads; i += kSecond)
+        sum += static_cast<double>(first[which * kMostThreads + i]);
+      second[at.thread] = sum;
+    } else if (phase == 2 && at.thread < 2) {
+      double sum = 0;
+      for (int i = 0; i < kSecond; ++i) sum += second[at.thread * kSecond + i];
+      sums[at.thread] = sum;
+    }
+  }
 };
 
 /// Computes two sums for each chunk: of the squared weights and of the squared gradients.
@@ -268,40 +322,46 @@ struct LarsNorms {
   const float* gradients;
   double* partial;  ///< [chunk_count][2]: of weights, of gradients
 
-  static constexpr int kSecond = 16;  ///< threads for each of the two sums in phase 1
-  [[nodiscard]] Grid grid() const {
-    return {.blocks = chunk_count,
-            .threads = kMostThreads,
-            .shared_bytes = 2 * kMostThreads * static_cast<int>(sizeof(float)) +
-                            2 * kSecond * static_cast<int>(sizeof(double))};
-  }
+  [[nodiscard]] Grid grid() const { return TwoSums::grid(chunk_count); }
   [[nodiscard]] PACELINE_HD int phases() const { return 3; }
   PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
-    auto* second = reinterpret_cast<double*>(shared);
-    float* first = shared + 2 * 2 * kSecond;  // behind the doubles
-    const int which = at.thread / kSecond, lane = at.thread % kSecond;
-    if (phase == 0) {
-      const LarsChunk chunk = chunks[at.block];
-      first[at.thread] = squares(weights + chunk.begin, chunk.count, at);
-      first[kMostThreads + at.thread] = squares(gradients + chunk.begin, chunk.count, at);
-    } else if (phase == 1 && which < 2) {
-      double sum = 0;
-      for (int i = lane; i < at.threads; i += kSecond)
-        sum += static_cast<double>(first[which * kMostThreads + i]);
-      second[at.thread] = sum;
-    } else if (phase == 2 && at.thread < 2) {
-      double sum = 0;
-      for (int i = 0; i < kSecond; ++i) sum += second[at.thread * kSecond + i];
-      partial[2 * at.block + at.thread] = sum;
-    }
+    if (phase > 0) return TwoSums::add(phase, at, shared, partial + 2 * at.block);
+    const LarsChunk chunk = chunks[at.block];
+    float* sums = TwoSums::of_threads(shared);
+    sums[at.thread] = sum_of_squares(weights + chunk.begin, chunk.count, at);
+    sums[kMostThreads + at.thread] = sum_of_squares(gradients + chunk.begin, chunk.count, at);
   }
+};
 
- private:
-  PACELINE_HD static float squares(const float* values, std::int32_t count, const ThreadIndex& at) {
-    float sum = 0;
-    PACELINE_UNROLL_4
-    for (std::int32_t i = at.thread; i < count; i += at.threads) sum += values[i] * values[i];
-    return sum;
+/// The same of the squared weights and of the squared steps that LambRule will take.
+///
+/// Cost   reads the chunks of four arrays once
+struct LambNorms {
+  const LarsChunk* chunks;  ///< [chunk_count]
+  int chunk_count;
+  const UpdateNumbers* numbers;  ///< by slot
+  const float* weights;
+  const float* gradients;
+  const float* first;
+  const float* second;
+  double* partial;  ///< [chunk_count][2]: of weights, of steps
+
+  [[nodiscard]] Grid grid() const { return TwoSums::grid(chunk_count); }
+  [[nodiscard]] PACELINE_HD int phases() const { return 3; }
+  PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
+    if (phase > 0) return TwoSums::add(phase, at, shared, partial + 2 * at.block);
+    const LarsChunk chunk = chunks[at.block];
+    const UpdateNumbers n = numbers[chunk.slot];
+    float of_weights = 0, of_steps = 0;
+    for (std::int64_t i = chunk.begin + at.thread; i < chunk.begin + chunk.count; i += at.threads) {
+      UpdateElement e{weights[i], gradients[i], first[i], second[i]};
+      const float step = LambRule::step_of(n, e);
+      of_weights += e.weight * e.weight;
+      of_steps += step * step;
+    }
+    float* sums = TwoSums::of_threads(shared);
+    sums[at.thread] = of_weights;
+    sums[kMostThreads + at.thread] = of_steps;
   }
 };
 

@@ -11,7 +11,8 @@ namespace {
 UpdateNumbers numbers_of(const graph::Parameter& parameter, const UpdateRule& rule, double rule_lr,
                          std::int64_t update) {
   const bool is_weight = parameter.role == graph::Role::weight;
-  const bool decays = is_weight || (rule.decay_norm_and_bias && rule.kind != UpdateKind::lars);
+  const bool decays = is_weight || (rule.decay_norm_and_bias && !rule.has_layer_rates());
+  const bool is_lamb = rule.kind == UpdateKind::lamb;
   const double lr = rule_lr * parameter.rate;
   const double decay = decays ? rule.weight_decay / parameter.rate : 0;
   const double beta1 = rule.smoothing();
@@ -24,13 +25,13 @@ UpdateNumbers numbers_of(const graph::Parameter& parameter, const UpdateRule& ru
           .rest1 = static_cast<float>(1 - beta1),
           .rest2 = static_cast<float>(1 - rule.beta2),
           .epsilon = static_cast<float>(rule.epsilon),
-          .step_size = static_cast<float>(lr / (1 - std::pow(rule.beta1, count))),
+          .step_size = static_cast<float>((is_lamb ? 1 : lr) / (1 - std::pow(rule.beta1, count))),
           .inverse_root2 = static_cast<float>(1 / std::sqrt(1 - std::pow(rule.beta2, count))),
           .nesterov = rule.nesterov ? 1 : 0,
-          .is_lars_weight = is_weight && rule.kind == UpdateKind::lars ? 1 : 0,
+          .is_lars_weight = is_weight && rule.has_layer_rates() ? 1 : 0,
           .exact_lr = lr,
-          .exact_decay = decay,
-          .trust = rule.trust};
+          .exact_decay = is_lamb ? 0 : decay,
+          .trust = is_lamb ? 1 : rule.trust};
 }
 
 /// Cuts a parameter that has no packed copy.
@@ -90,9 +91,10 @@ UpdateTables update_tables(const graph::Graph& graph, const graph::Layout& layou
     if (parameter.is_frozen()) continue;
     tables.elements += slot.elements;
     for (std::int64_t done = 0; done < slot.elements; done += LarsChunk::kMost)
-      tables.lars_chunks.push_back({.begin = slot.offset + done,
-                                    .count = static_cast<std::int32_t>(
-                                        std::min<std::int64_t>(LarsChunk::kMost, slot.elements - done))});
+      tables.lars_chunks.push_back(
+          {.begin = slot.offset + done,
+           .count = static_cast<std::int32_t>(std::min<std::int64_t>(LarsChunk::kMost, slot.elements - done)),
+           .slot = number});
     const auto layer = std::ranges::find(packed, slot.offset, &PackedPlace::offset);
     base::expects(layer == packed.end() || layer->shape.elements() == slot.elements,
                   "a packed weight has the parameter's elements");

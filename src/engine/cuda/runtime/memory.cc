@@ -42,6 +42,16 @@ void DeviceMemory::add(base::Array left, base::Array right, base::Array dst) con
                                      .count = static_cast<std::int64_t>(dst.size)});
 }
 
+void DeviceMemory::mix(base::Array src, double keep, base::Array dst) const {
+  base::expects(src.size == dst.size, "arrays that are mixed have the same size");
+  if (dst.size == 0) return;
+  runtime_.launch(compute_, ArrayMix{.src = src.data,
+                                     .dst = dst.data,
+                                     .count = static_cast<std::int64_t>(dst.size),
+                                     .keep = static_cast<float>(keep),
+                                     .rest = static_cast<float>(1 - keep)});
+}
+
 void DeviceMemory::wait_for_staging() const {
   if (!staging_is_free_) runtime_.synchronize(compute_);
   staging_is_free_ = true;

@@ -25,6 +25,7 @@ class DeviceMemory final : public base::Memory {
   void fill(base::Array dst, float value) const override;
   void copy(base::Array src, base::Array dst) const override;
   void add(base::Array left, base::Array right, base::Array dst) const override;
+  void mix(base::Array src, double keep, base::Array dst) const override;
   void read(base::Array src, std::span<float> dst) const override;
   void write(std::span<const float> src, base::Array dst) const override;
   [[nodiscard]] std::unique_ptr<base::SideStream> make_side_stream() const override {

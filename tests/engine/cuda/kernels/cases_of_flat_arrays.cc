@@ -177,6 +177,10 @@ void add_arrays(KernelCases& cases, std::size_t count) {
     float* sum = arrays.in_place(random_floats(generator, count + 3)) + 3;
     return ArrayAdd{sum, arrays.input(random_floats(generator, count)), sum, n};
   });
+  cases.add("ArrayMix", [=](KernelArrays& arrays, std::mt19937& generator) {
+    float* mixed = arrays.in_place(random_floats(generator, count + 3)) + 3;
+    return ArrayMix{arrays.input(random_floats(generator, count)), mixed, n, 0.9f, 0.1f};
+  });
   cases.add("ArrayTreeLevel", [=](KernelArrays& arrays, std::mt19937& generator) {
     float* first = arrays.in_place(random_floats(generator, 5 * (count + 1)));
     return ArrayTreeLevel{
@@ -295,8 +299,7 @@ void add_update(KernelCases& cases, const Updated& of, const std::string& name, 
     const UpdateTile* tiles = arrays.input(of.tables.tiles);
     const UpdateNumbers* numbers = arrays.input(of.numbers(rule));
     const double* rates = nullptr;
-    if (rule.kind == UpdateKind::lars)
-      rates = arrays.input(random_doubles(generator, of.layout.slots.size()));
+    if (rule.has_layer_rates()) rates = arrays.input(random_doubles(generator, of.layout.slots.size()));
     float* weights = arrays.in_place(random_floats(generator, of.elements()));
     const float* gradients = arrays.input(random_floats(generator, of.elements()));
     // Sums of squares are not negative.
@@ -332,6 +335,7 @@ void add_update_cases(KernelCases& cases) {
   const Updated of{.graph = model_to_update(cases.is_small)};
   const auto chunks = static_cast<int>(of.tables.lars_chunks.size());
   const UpdateRule lars{.kind = UpdateKind::lars, .momentum = 0.9, .weight_decay = 5e-4};
+  const UpdateRule lamb{.kind = UpdateKind::lamb, .weight_decay = 1e-2, .epsilon = 1e-6};
   for_each_storage([&]<typename T>(T) {
     add_update<SgdRule, T>(cases, of, "sgd", {.kind = UpdateKind::sgd, .weight_decay = 1e-2});
     add_update<SgdRule, T>(
@@ -343,6 +347,7 @@ void add_update_cases(KernelCases& cases) {
                                {.kind = UpdateKind::rmsprop, .momentum = 0.9, .weight_decay = 1e-4});
     add_update<AdadeltaRule, T>(cases, of, "adadelta", {.kind = UpdateKind::adadelta, .epsilon = 1e-6});
     add_update<LarsRule, T>(cases, of, "lars", lars);
+    add_update<LambRule, T>(cases, of, "lamb", lamb);
   });
   cases.add("LarsNorms", [=](KernelArrays& arrays, std::mt19937& generator) {
     const LarsChunk* table = arrays.input(of.tables.lars_chunks);
@@ -350,6 +355,16 @@ void add_update_cases(KernelCases& cases) {
     const float* gradients = arrays.input(random_floats(generator, of.elements()));
     return LarsNorms{table, chunks, weights, gradients,
                      arrays.output<double>(2 * static_cast<std::size_t>(chunks))};
+  });
+  cases.add("LambNorms", [=](KernelArrays& arrays, std::mt19937& generator) {
+    const LarsChunk* table = arrays.input(of.tables.lars_chunks);
+    const UpdateNumbers* numbers = arrays.input(of.numbers(lamb));
+    const float* weights = arrays.input(random_floats(generator, of.elements()));
+    const float* gradients = arrays.input(random_floats(generator, of.elements()));
+    const float* first = arrays.input(random_floats(generator, of.elements()));
+    const float* second = arrays.input(positive_floats(generator, of.elements()));
+    return LambNorms{table,     chunks, numbers, weights,
+                     gradients, first,  second,  arrays.output<double>(2 * static_cast<std::size_t>(chunks))};
   });
   cases.add("LarsRates", [=](KernelArrays& arrays, std::mt19937& generator) {
     const std::int32_t* first_chunk = arrays.input(of.tables.first_lars_chunk);
@@ -359,6 +374,22 @@ void add_update_cases(KernelCases& cases) {
     const double* sums = arrays.input(partial);
     const std::size_t slots = of.layout.slots.size();
     return LarsRates{first_chunk, static_cast<int>(slots), numbers, sums, arrays.output<double>(slots)};
+  });
+  cases.add("GradientSquares", [=](KernelArrays& arrays, std::mt19937& generator) {
+    const LarsChunk* table = arrays.input(of.tables.lars_chunks);
+    const float* gradients = arrays.input(random_floats(generator, of.elements()));
+    return GradientSquares{table, chunks, gradients, arrays.output<double>(static_cast<std::size_t>(chunks))};
+  });
+  cases.add("ClipFactor", [=](KernelArrays& arrays, std::mt19937& generator) {
+    std::vector<double> partial = random_doubles(generator, 700);
+    for (double& value : partial) value *= value;
+    const double* sums = arrays.input(partial);
+    return ClipFactor{sums, 700, 2.0, arrays.in_place(std::vector<StepReport>(1)), arrays.output<float>(1)};
+  });
+  cases.add("ClipGradients", [=](KernelArrays& arrays, std::mt19937& generator) {
+    const LarsChunk* table = arrays.input(of.tables.lars_chunks);
+    const float* factor = arrays.input(std::vector<float>{0.37f});
+    return ClipGradients{table, chunks, factor, arrays.in_place(random_floats(generator, of.elements()))};
   });
   cases.add("RunningStatistics", [=](KernelArrays& arrays, std::mt19937& generator) {
     const RunningSlot* slots = arrays.input(of.tables.running);

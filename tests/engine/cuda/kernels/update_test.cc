@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "engine/cuda/kernels/clip.h"
 #include "engine/cuda/kernels/kernel_runs.h"
 #include "engine/cuda/kernels/update_tables.h"
 #include "engine/reference/engine.h"
@@ -91,10 +92,17 @@ class CudaUpdate : public ::testing::Test {
                 Copies<T>* copies = nullptr) {
     const std::vector<UpdateNumbers> numbers = update_numbers(graph_, layout_, rule, lr, update);
     std::vector<double> rates(layout_.slots.size(), kNan), partial(2 * tables_.lars_chunks.size(), kNan);
-    if (rule.kind == UpdateKind::lars) {
-      run(LarsNorms{tables_.lars_chunks.data(), static_cast<int>(tables_.lars_chunks.size()),
-                    arrays.weights.data(), arrays.gradients.data(), partial.data()},
+    if (rule.clips()) clip(rule, arrays, partial);
+    const auto chunks = static_cast<int>(tables_.lars_chunks.size());
+    if (rule.kind == UpdateKind::lars)
+      run(LarsNorms{tables_.lars_chunks.data(), chunks, arrays.weights.data(), arrays.gradients.data(),
+                    partial.data()},
           {output(partial)});
+    if (rule.kind == UpdateKind::lamb)
+      run(LambNorms{tables_.lars_chunks.data(), chunks, numbers.data(), arrays.weights.data(),
+                    arrays.gradients.data(), arrays.state[0].data(), arrays.state[1].data(), partial.data()},
+          {output(partial)});
+    if (rule.has_layer_rates()) {
       run(LarsRates{tables_.first_lars_chunk.data(), static_cast<int>(rates.size()), numbers.data(),
                     partial.data(), rates.data()},
           {output(rates)});
@@ -139,10 +147,26 @@ class CudaUpdate : public ::testing::Test {
       case UpdateKind::lars:
         launch(LarsRule{});
         break;
+      case UpdateKind::lamb:
+        launch(LambRule{});
+        break;
     }
     run(RunningStatistics{tables_.running.data(), static_cast<int>(tables_.running.size()),
                           arrays.weights.data(), arrays.gradients.data()},
         {output(arrays.weights)});
+  }
+
+  void clip(const UpdateRule& rule, Arrays& arrays, std::vector<double>& partial) {
+    const auto chunks = static_cast<int>(tables_.lars_chunks.size());
+    StepReport report{};
+    float factor = 0;
+    run(GradientSquares{tables_.lars_chunks.data(), chunks, arrays.gradients.data(), partial.data()},
+        {output(partial)});
+    run(ClipFactor{partial.data(), chunks, rule.clip_norm, &report, &factor},
+        {std::as_writable_bytes(std::span(&report, 1)), std::as_writable_bytes(std::span(&factor, 1))});
+    EXPECT_FLOAT_EQ(factor, static_cast<float>(rule.clip_factor(report.gradient_norm)));
+    run(ClipGradients{tables_.lars_chunks.data(), chunks, &factor, arrays.gradients.data()},
+        {output(arrays.gradients)});
   }
 
   /// Three updates beside the reference in float's storage and double arithmetic.
@@ -153,6 +177,7 @@ class CudaUpdate : public ::testing::Test {
       std::vector<std::span<float>> state(expected.state.begin(), expected.state.end());
       reference::apply_update<float>(graph_, layout_, rule, lr, update, expected.weights,
                                      std::span<const float>(expected.gradients), state);
+      got.gradients = expected.gradients;  // clipped in place
       run_rule(rule, lr, update, got);
       for (std::size_t i = 0; i < got.weights.size(); ++i) {
         ASSERT_NEAR(got.weights[i], expected.weights[i], 2e-6 * (1 + std::abs(expected.weights[i])))
@@ -186,6 +211,10 @@ TEST_F(CudaUpdate, OptionsOfRulesAreTheReferences) {
   compare({.kind = UpdateKind::rmsprop, .momentum = 0.9, .weight_decay = 1e-4}, 1e-2);
   compare({.kind = UpdateKind::adam, .weight_decay = 1e-2}, 1e-2);
   compare({.kind = UpdateKind::adadelta, .weight_decay = 1e-2, .epsilon = 1e-6}, 1);
+  for (const double most : {1.0, 1e6}) {
+    compare({.kind = UpdateKind::sgd, .momentum = 0.9, .weight_decay = 1e-2, .clip_norm = most}, 0.1);
+    compare({.kind = UpdateKind::lars, .momentum = 0.9, .weight_decay = 1e-2, .clip_norm = most}, 0.1);
+  }
 }
 
 TEST_F(CudaUpdate, LarsLeavesARateOfOneWhereANormIsZero) {

@@ -1,0 +1,195 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fixture.h"
+#include "train/evaluate_checkpoint.h"
+
+namespace paceline::train {
+namespace {
+
+using testing::HasSubstr;
+
+/// Options of today's recipes: what each must keep, on each engine.
+class RecipeOptions : public TrainingTest {
+ protected:
+  using Choose = std::function<void(Options&)>;
+
+  Options on(const std::string& device) const {
+    Options options = small();
+    options.device = device;
+    options.shard = 4;
+    options.threads = 1;
+    return options;
+  }
+
+  /// Of ten steps, of which the last six are a resumed training's, by two workers: it stops within an epoch.
+  std::string checkpoint_in_parts(Options options) {
+    options.out = directory_ / "parts";
+    std::filesystem::remove_all(options.out);
+    options.workers = 2;
+    std::stop_source stop;
+    Progress progress;
+    progress.step = [&](std::int64_t step, std::int64_t, double, double) {
+      if (step == 4) stop.request_stop();
+    };
+    EXPECT_EQ(train(options, stop.get_token(), progress).status, "interrupted");
+    options.resume = options.out;
+    return checkpoint_of(options, "parts");
+  }
+
+  /// The option changes the training; 1, 2 and 4 workers, and a resumed run, then give the same bits.
+  void keeps_bits(const Choose& choose) {
+    for (const char* device : {"cpu", "reference", "cuda-on-host"}) {
+      SCOPED_TRACE(device);
+      Options options = on(device);
+      const std::string before = fmt::format("{}-", device);
+      const std::string without = checkpoint_of(options, before + "without");
+      choose(options);
+      const std::string one = checkpoint_of(options, before + "one");
+      EXPECT_NE(one, without);
+      for (const int workers : {2, 4}) {
+        options.workers = workers;
+        EXPECT_EQ(checkpoint_of(options, before + std::to_string(workers)), one) << workers << " workers";
+      }
+      EXPECT_EQ(checkpoint_in_parts(options), one) << "resumed";
+    }
+  }
+};
+
+TEST_F(RecipeOptions, ClippingKeepsBits) {
+  keeps_bits([](Options& options) { options.rule.clip_norm = 0.2; });
+}
+
+TEST_F(RecipeOptions, LambKeepsBits) {
+  keeps_bits([](Options& options) {
+    options.rule = engine::update_rules()[static_cast<std::size_t>(engine::UpdateKind::lamb)].usual;
+    options.lr = 0.01;
+  });
+}
+
+TEST_F(RecipeOptions, AverageKeepsBits) {
+  keeps_bits([](Options& options) { options.ema = {.decay = 0.8, .every = 3}; });
+}
+
+// The average changes nothing of the training itself, and its checkpoint is the plain one with more arrays.
+TEST_F(RecipeOptions, AverageLeavesTheTraining) {
+  for (const char* device : {"cpu", "cuda-on-host"}) {
+    SCOPED_TRACE(device);
+    Options options = on(device);
+    const auto plain = train(options);
+    options.ema = {.decay = 0.8, .every = 2};
+    options.out = directory_ / device;
+    const auto averaged = train(options);
+    ASSERT_EQ(averaged.epochs.size(), plain.epochs.size());
+    for (std::size_t i = 0; i < plain.epochs.size(); ++i) {
+      EXPECT_EQ(averaged.epochs[i].train_loss, plain.epochs[i].train_loss);
+      EXPECT_EQ(averaged.epochs[i].test_loss, plain.epochs[i].test_loss);
+      EXPECT_FALSE(plain.epochs[i].ema_test_loss);
+      EXPECT_NE(averaged.epochs[i].ema_test_loss.value(), averaged.epochs[i].test_loss.value());
+      EXPECT_TRUE(averaged.epochs[i].ema_test_accuracy);
+    }
+    // evaluate() of the checkpoint finds the same figures.
+    const auto evaluated = [&](bool is_averaged) {
+      Options again = on(device);
+      again.local_batch = averaged.local_batch;
+      again.global_batch = 0;
+      again.use_ema = is_averaged;
+      return evaluate_checkpoint(again, {.checkpoint = options.out}, backend_of(device), {}, {})
+          .evaluation->loss;
+    };
+    EXPECT_DOUBLE_EQ(evaluated(false), averaged.epochs.back().test_loss.value());
+    EXPECT_DOUBLE_EQ(evaluated(true), averaged.epochs.back().ema_test_loss.value());
+  }
+}
+
+// The best epoch on validation is tested with its trained weights and with its average, resumed or not.
+TEST_F(RecipeOptions, AverageOfTheBestEpochIsTested) {
+  for (const char* device : {"cpu", "cuda-on-host"}) {
+    SCOPED_TRACE(device);
+    Options options = on(device);
+    options.validation_split = 0.34;
+    options.ema = {.decay = 0.8};
+    options.out = directory_ / fmt::format("whole-{}", device);
+    const auto whole = train(options);
+    const auto& last = whole.epochs.back();
+    EXPECT_TRUE(last.ema_validation_loss);
+    EXPECT_FALSE(last.ema_test_loss) << "held back";
+    ASSERT_TRUE(whole.test_set->ema_loss);
+    EXPECT_NE(*whole.test_set->ema_loss, *whole.test_set->loss);
+    EXPECT_EQ(whole.test_set->reads, 2 * 40);
+    options.out = directory_ / fmt::format("parts-{}", device);
+    options.pause_after_epochs = whole.chosen->epoch;
+    (void)train(options);
+    options.pause_after_epochs = 0;
+    options.resume = options.out;
+    const auto resumed = train(options);
+    EXPECT_EQ(resumed.test_set->ema_loss, whole.test_set->ema_loss);
+    EXPECT_EQ(resumed.epochs.back().ema_validation_loss, last.ema_validation_loss);
+  }
+}
+
+TEST_F(RecipeOptions, AverageExcludesLookahead) {
+  Options options = small("first");
+  options.ema.decay = 0.9;
+  options.lookahead.steps = 3;
+  EXPECT_THAT(refusal(options), HasSubstr("--lookahead 3 with --ema 0.9"));
+  options.ema.decay = 0;
+  options.lookahead.steps = 0;
+  options.steps = 4;
+  (void)train(options);
+  options.resume = options.out;
+  options.steps = 10;
+  options.ema.decay = 0.9;
+  EXPECT_THAT(refusal(options), HasSubstr("--ema was off in its run, but is 0.9 in this one"));
+}
+
+TEST_F(RecipeOptions, TrivialAugmentKeepsBits) {
+  keeps_bits([](Options& options) { options.trivial_augment = true; });
+}
+
+TEST_F(RecipeOptions, ErasingKeepsBits) {
+  keeps_bits([](Options& options) { options.random_erasing = 0.5; });
+}
+
+TEST_F(RecipeOptions, ClippingIsRecorded) {
+  for (const char* device : {"cpu", "reference", "cuda-on-host"})
+    for (const bool waits : {false, true}) {  // --on-nan skip: no queue on a device
+      SCOPED_TRACE(device);
+      Options options = on(device);
+      options.workers = 2;
+      options.log_steps = true;
+      if (waits) options.on_nan = OnNan::skip;
+      EXPECT_FALSE(train(options).epochs.front().gradient_norm);
+      options.rule.clip_norm = 1e6;
+      const auto unclipped = train(options);
+      EXPECT_EQ(unclipped.settings.at("clip-norm"), "1000000");
+      const auto& epoch = unclipped.epochs.front();
+      EXPECT_EQ(epoch.clipped, 0);
+      EXPECT_GT(epoch.gradient_norm.value(), 0.1);
+      double sum = 0, largest = 0;
+      std::vector<double> norms;
+      for (const auto& step : unclipped.steps) norms.push_back(step.gradient_norm.value());
+      for (int step = 0; step < 6; ++step) {
+        sum += norms[static_cast<std::size_t>(step)];
+        largest = std::max(largest, norms[static_cast<std::size_t>(step)]);
+      }
+      EXPECT_NEAR(*epoch.gradient_norm, sum / 6, 1e-12);
+      EXPECT_EQ(epoch.largest_gradient_norm, largest);
+      options.rule.clip_norm = norms.front() / 2;
+      const auto clipped = train(options);
+      EXPECT_EQ(clipped.steps.front().gradient_norm, norms.front()) << "before clipping";
+      EXPECT_GT(clipped.epochs.front().clipped.value(), 0);
+      options.shard = 0;
+      const double all_reduced = train(options).steps.front().gradient_norm.value();
+      options.data_parallel = true;
+      EXPECT_NEAR(train(options).steps.front().gradient_norm.value(), all_reduced, 1e-5 * all_reduced);
+    }
+}
+
+}  // namespace
+}  // namespace paceline::train
