@@ -336,7 +336,8 @@ std::string sentence_on_given_weights(const Options& options, const graph::Graph
   return check_given_weights({options.weights, options.weights_by_order}, graph).sentence;
 }
 
-/// Chooses and tries the algorithms of the training, and of the evaluation where its images have another size: other problems.
+/// Chooses and tries the algorithms of the training, and of the evaluation where its images have another
+/// size: other problems.
 engine::PreparedKernels choose_kernels(const Options& options, const Prepared& run, const Backend& backend) {
   auto kernels = backend.machine->prepare(
       run.graph, planning_options(options, run.resolved, backend),

@@ -352,7 +352,8 @@ TEST(ColumnFold, WaitsForMemoryInFewRounds) {
   for (const int channels : {8, 64, 512, 2048})
     for (const std::int64_t rows : {16, 25'088, 524'288}) {
       const int parts = Columns::for_sums(rows, 1, channels).row_blocks;
-      EXPECT_LE((parts + ColumnFold<2>::kThreads - 1) / ColumnFold<2>::kThreads, 8) << channels << " " << rows;
+      EXPECT_LE((parts + ColumnFold<2>::kThreads - 1) / ColumnFold<2>::kThreads, 8)
+          << channels << " " << rows;
     }
 }
 
