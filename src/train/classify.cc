@@ -19,6 +19,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/evaluate.h"
 #include "train/given/names.h"
+#include "train/prepare/kernels.h"
 #include "train/prepare/memory.h"
 #include "train/prepare/prepare.h"
 

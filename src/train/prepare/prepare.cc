@@ -17,29 +17,12 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/given_weights.h"
 #include "train/evaluate.h"
+#include "train/prepare/kernels.h"
 #include "train/record/run_record.h"
 #include "train/step/buckets.h"
 
 namespace paceline::train {
 namespace {
-
-/// The kernel algorithms kept in a record or in a checkpoint.
-engine::KernelAlgorithms kept_in(const std::filesystem::path& file) {
-  engine::KernelAlgorithms found;
-  if (file.extension() == ".json") {
-    const auto record = measure::read_record(file);
-    if (record.kernels) found = record.kernels->algorithms;
-  } else {
-    found = read_checkpoint_info(file).algorithms;
-  }
-  if (found.empty())
-    base::fail(
-        base::ErrorKind::data,
-        "--kernels-from {}: it records no kernels: an older version wrote it, or its device has no choice "
-        "of them; leave the option out",
-        file.string());
-  return found;
-}
 
 /// Samples that share mean and variance, and what they are called.
 struct Group {
@@ -207,15 +190,6 @@ std::string sentence_on_frozen(const graph::Graph& graph) {
 
 }  // namespace
 
-engine::KernelRequest kernel_request(const Options& options, const engine::KernelAlgorithms& earlier) {
-  if (!options.kernels_from.empty()) return {.given = kept_in(options.kernels_from), .insists = true};
-  return {.is_measured = options.measured_kernels && options.shard == 0, .given = earlier};
-}
-
-measure::KernelsRecord describe(const engine::PreparedKernels& kernels) {
-  return {.chosen_by = kernels.chosen_by, .algorithms = *kernels.algorithms};
-}
-
 void require_trainable(const graph::Graph& graph, const Options& options, const Resolved& resolved) {
   if (graph.trainable_elements() == 0)
     base::fail(base::ErrorKind::usage, "model '{}' has no weight that is trained; {}", graph.name,
@@ -336,24 +310,6 @@ std::string sentence_on_given_weights(const Options& options, const graph::Graph
   return check_given_weights({options.weights, options.weights_by_order}, graph).sentence;
 }
 
-/// Chooses and tries the algorithms of the training, and of the evaluation where its images have another
-/// size: other problems.
-engine::PreparedKernels choose_kernels(const Options& options, const Prepared& run, const Backend& backend) {
-  auto kernels = backend.machine->prepare(
-      run.graph, planning_options(options, run.resolved, backend),
-      kernel_request(options, run.resume ? run.resume->algorithms : engine::KernelAlgorithms{}));
-  if (!run.evaluation_graph || options.window_steps != 0 || kernels.algorithms == nullptr) return kernels;
-  const auto evaluation = backend.machine->prepare(
-      *run.evaluation_graph, evaluation_compile_options(options, run.resolved, backend, 0), {});
-  if (evaluation.algorithms == nullptr) return kernels;
-  auto all = *kernels.algorithms;
-  all.insert(evaluation.algorithms->begin(), evaluation.algorithms->end());
-  kernels.algorithms = std::make_shared<const engine::KernelAlgorithms>(std::move(all));
-  if (!evaluation.passed_over.empty())
-    kernels.note += fmt::format("{}evaluation: {}", kernels.note.empty() ? "" : "; ", evaluation.note);
-  return kernels;
-}
-
 Prepared prepare(const Options& options, const Backend& backend) {
   Prepared run;
   backend.machine->at("the opening of the data");
@@ -390,7 +346,9 @@ Prepared prepare(const Options& options, const Backend& backend) {
   };
   auto planned = plan_that_fits();
   // Measured only if the plan fits; the plan is then made again for the kernels found.
-  const auto kernels = choose_kernels(options, run, backend);
+  const auto kernels =
+      choose_kernels(options, run.resolved, run.graph, run.evaluation_graph,
+                     run.resume ? run.resume->algorithms : engine::KernelAlgorithms{}, backend);
   run.resolved.algorithms = kernels.algorithms;
   const auto sums = real_sums(options, run.resolved, run.graph, backend);
   measure::release_free_memory();  // memory freed by measuring must not count as the process's own

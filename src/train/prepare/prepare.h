@@ -19,16 +19,6 @@
 
 namespace paceline::train {
 
-/// Requests the algorithms of options.kernels_from; else `earlier` (from the checkpoint of a resumed run, if
-/// not empty); else measuring, if the options ask for it. With --shard nothing is measured, since it promises
-/// the same bits whatever is fastest on a machine.
-///
-/// Errors   Error(data): the file of options.kernels_from cannot be read, or names no algorithms
-[[nodiscard]] engine::KernelRequest kernel_request(const Options& options,
-                                                   const engine::KernelAlgorithms& earlier);
-
-[[nodiscard]] measure::KernelsRecord describe(const engine::PreparedKernels& kernels);
-
 /// Refuses a model without trainable weights, and one with a batch norm over a single value per channel: it
 /// would subtract each value from itself and output zero. PyTorch refuses that too.
 ///
