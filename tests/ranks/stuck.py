@@ -150,14 +150,28 @@ def hold(process, waiting):
     raise AssertionError(f"no thread of process {process} was found that {'waits' if waiting else 'computes'}")
 
 
+def collect(held):
+    """A thread that is held stays, and so does its process, until who holds it has collected it."""
+    try:
+        os.waitpid(held, os.WNOHANG | WALL)
+    except ChildProcessError:
+        pass  # it is collected, or has not ended
+
+
 def wait_for_ends(jobs, held, until):
-    """Until all have ended, or `until`; who holds a thread of one has to collect it meanwhile."""
+    """Until all have ended, or `until`."""
     while any(job.poll() is None for job in jobs) and time.monotonic() < until:
         time.sleep(0.1)
-        try:
-            os.waitpid(held, os.WNOHANG | WALL)
-        except ChildProcessError:
-            pass
+        collect(held)
+
+
+def is_left_behind(process, held):
+    """Whether it still runs 5 s after the others: who started it may have ended a moment before it was gone."""
+    until = time.monotonic() + 5
+    while runs(process) and time.monotonic() < until:
+        collect(held)
+        time.sleep(0.05)
+    return runs(process)
 
 
 def hung(args, folder):
@@ -204,7 +218,7 @@ def hung(args, folder):
         late = [line for _, line in heard if f"rank {victim} on host" in line and "within 6 s" in line]
         check(len(late) == 1, f"given up at the deadline, and said once: {said}")
         check(launched or f"process {victim} on host" in said, f"it ends itself: {said}")
-        check(not runs(process), f"process {process} is left behind")
+        check(not is_left_behind(process, thread), f"process {process} is left behind")
         print(f"{'mpirun' if launched else 'no launcher'}{', in a wait' if waiting else ''} {more}: said after {word[0]:.1f} s, all ended after {seconds:.1f} s\n{said.strip()}")
 
 
@@ -241,7 +255,7 @@ def worker(args, folder):
         check(len(word) == 1 and word[0][0] < 5, f"the one worker was to be named within 5 s: {heard}")
         check(re.search(rf"{name} did not enter .* within 7 s", said), f"given up at the deadline: {said}")
         check(processes == 2 or f"has not ended {END_WITHIN} s after" in said, f"it ends itself: {said}")
-        check(not runs(process), f"process {process} is left behind")
+        check(not is_left_behind(process, thread), f"process {process} is left behind")
         print(f"{processes} process(es): said after {word[0][0]:.1f} s, all ended after {seconds:.1f} s\n{said.strip()}")
 
 
