@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from again import weights
-from launching import check, children, children_of, need, places, run, runs, stop, train_options
+from launching import check, children, children_of, left_of, need, places, run, stop, train_options
 
 CODES = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGHUP: 129}
 LENGTH = ("--steps", "3000", "--evaluate-every", "0", "--checkpoint-every", "50steps", "--shard", "4")
@@ -79,7 +79,7 @@ def end_of_launched(args, words, victim, is_ready):
         said = "".join(job.communicate(timeout=60))
     finally:
         stop(job)
-    check(not any(runs(rank) for rank in ranks), "processes are left")
+    check(not left_of(ranks), "processes are left")
     return [job.returncode], said
 
 

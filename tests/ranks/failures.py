@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from launching import (COMMON, MODEL, check, children, children_of, mpirun, result, run, runs, stop, train_options,
+from launching import (COMMON, MODEL, check, children, children_of, left_of, mpirun, result, run, runs, stop, train_options,
                        wait_for_checkpoint)
 
 
@@ -43,9 +43,7 @@ def lost(args, folder):
         record = json.loads((out / ("record.json" if victim > 0 else "lost-rank-0.json")).read_text())
         check(record["status"] == "failed" and f"rank {victim}" in record["reason"], record["reason"])
         check(0 <= record["loss"]["detection_s"] < 5 and record["updates_done"] > 0, f"detection: {record['loss']}")
-        until = time.monotonic() + 5
-        while (left := [process for process in processes if runs(process)]) and time.monotonic() < until:
-            time.sleep(0.1)
+        left = left_of(processes)
         check(not left, f"processes {left} are left behind")
         print(f"rank {victim} killed: all ended after {seconds:.1f} s" + (f": {said[0]}" if said else ""))
 
@@ -150,7 +148,7 @@ def kills(args, folder):
             check(gone < 10 and seconds < 30, f"{what}: the others ended after {gone:.1f} s, mpirun {seconds:.1f} s")
             ends.append(gone)
             print(f"{what}: ended after {gone:.1f} s, mpirun after {seconds:.1f} s", flush=True)
-        left = [process for process in ranks if runs(process)]
+        left = left_of(ranks)
         check(not left, f"processes {left} are left behind")
     for name, seconds in (("ended", ends), ("restarted and finished with the undisturbed bytes", restarts)):
         if seconds:

@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from launching import check, children, free_port, need, places, result, run, runs, stop, train_options, wait_for_checkpoint
+from launching import check, children, free_port, left_of, need, places, result, run, stop, train_options, wait_for_checkpoint
 
 SRUN = """#!/usr/bin/env python3
 import os, subprocess, sys
@@ -103,7 +103,7 @@ def lost_is_named(args, folder, what, line, more_environment=None):
         check(job.returncode != 0 and seconds < 30, f"{what}: exit {job.returncode} after {seconds:.1f} s: {text}")
         check(len(said) == 1 and f"rank {victim} on host" in said[0] and "is lost" in said[0] and "of step" in said[0],
               f"{what}: rank {victim} killed, and it was said: {text}")
-        left = [process for process in ranks if runs(process)]
+        left = left_of(ranks)
         check(not left, f"processes {left} are left behind")
         print(f"{what}: rank {victim} killed, all ended after {seconds:.1f} s with {job.returncode}: {said[0]}")
 
@@ -153,7 +153,7 @@ def here(args, folder):
     finally:
         stop(job)
     check(job.returncode == 143 and "restart" not in err, f"stopped: exit {job.returncode}\n{said}{err}")
-    check(result(out)[0]["status"] == "interrupted" and not [one for one in ranks if runs(one)], "stopped, and not as it should")
+    check(result(out)[0]["status"] == "interrupted" and not left_of(ranks), "stopped, and not as it should")
 
     # A wrong option: said once, ended at once with its code.
     begin = time.monotonic()

@@ -174,6 +174,15 @@ def runs(process):
         return False
 
 
+def left_of(processes, meanwhile=lambda: None):
+    """Those that still run 5 s from now: who started them may have ended a moment before what it has killed is gone."""
+    until = time.monotonic() + 5
+    while (left := [process for process in processes if runs(process)]) and time.monotonic() < until:
+        meanwhile()
+        time.sleep(0.05)
+    return left
+
+
 def wait_for_checkpoint(out, seconds=60):
     until = time.monotonic() + seconds
     while not list(out.glob("checkpoint-*.safetensors")) and time.monotonic() < until:

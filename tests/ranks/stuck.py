@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from launching import (check, children, children_of, mpirun, need, places, result, run, runs, stop, train_options,
+from launching import (check, children, children_of, left_of, mpirun, need, places, result, run, runs, stop, train_options,
                        wait_for_checkpoint)
 
 END_WITHIN = 4  # s, which a process that hangs has after a failure, instead of 20
@@ -165,15 +165,6 @@ def wait_for_ends(jobs, held, until):
         collect(held)
 
 
-def is_left_behind(process, held):
-    """Whether it still runs 5 s after the others: who started it may have ended a moment before it was gone."""
-    until = time.monotonic() + 5
-    while runs(process) and time.monotonic() < until:
-        collect(held)
-        time.sleep(0.05)
-    return runs(process)
-
-
 def hung(args, folder):
     """A thread that computes, or that waits for the others, hangs while its process's heartbeats go on. Said within 5 s, given up at
     the deadline; without a launcher nobody would end that process, which cannot join its thread: it ends itself."""
@@ -218,7 +209,7 @@ def hung(args, folder):
         late = [line for _, line in heard if f"rank {victim} on host" in line and "within 6 s" in line]
         check(len(late) == 1, f"given up at the deadline, and said once: {said}")
         check(launched or f"process {victim} on host" in said, f"it ends itself: {said}")
-        check(not is_left_behind(process, thread), f"process {process} is left behind")
+        check(not left_of([process], lambda: collect(thread)), f"process {process} is left behind")
         print(f"{'mpirun' if launched else 'no launcher'}{', in a wait' if waiting else ''} {more}: said after {word[0]:.1f} s, all ended after {seconds:.1f} s\n{said.strip()}")
 
 
@@ -255,7 +246,7 @@ def worker(args, folder):
         check(len(word) == 1 and word[0][0] < 5, f"the one worker was to be named within 5 s: {heard}")
         check(re.search(rf"{name} did not enter .* within 7 s", said), f"given up at the deadline: {said}")
         check(processes == 2 or f"has not ended {END_WITHIN} s after" in said, f"it ends itself: {said}")
-        check(not is_left_behind(process, thread), f"process {process} is left behind")
+        check(not left_of([process], lambda: collect(thread)), f"process {process} is left behind")
         print(f"{processes} process(es): said after {word[0][0]:.1f} s, all ended after {seconds:.1f} s\n{said.strip()}")
 
 
@@ -412,5 +403,5 @@ def disk(args, folder):
     check(said < 5, f"said within 5 s, and not after {said:.1f} s: {text[-500:]}")
     check("could not be written within 50 s" in text and str(out) in text, f"given up after ten deadlines: {text[-500:]}{err}")
     check(seconds < 110, f"all ended only after {seconds:.1f} s: {err}")
-    check(not [process for process in processes if runs(process)], "processes are left behind")
+    check(not left_of(processes), "processes are left behind")
     print(f"said after {said:.1f} s, all ended after {seconds:.1f} s: {text.strip().splitlines()[-1]}")
