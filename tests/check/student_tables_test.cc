@@ -118,6 +118,19 @@ TEST(StudentTables, ALoaderShowsBesideAResidual) {
   EXPECT_THAT(said_of(rows), Contains(is("note input.ceiling")));
 }
 
+TEST(StudentTables, NoLoaderIsBlamedForCommunication) {
+  const auto said = [](const std::string& compute, const std::string& exposed) {
+    const std::string parts = compute + "," + exposed + ",exposed\n";
+    return said_of(
+        "GPUs,Batch per GPU,Epoch time (s),Compute (s),Communication (s),communication_is\n1,128,14.73,,,\n2,128,14.70," +
+        parts + "4,128,14.82," + parts);
+  };
+  for (const char* compute : {"", "5.5"}) {
+    EXPECT_THAT(said(compute, "0.2"), Contains(is("note input.ceiling")));
+    EXPECT_THAT(said(compute, "9"), Not(Contains(is("note input.ceiling"))));
+  }
+}
+
 TEST(StudentTables, WorkersThatAreSlowerAreNotBetter) {
   EXPECT_THAT(
       said_of("GPUs,Batch per GPU,Epoch time (s),remark\n1,64,100.0,\n2,64,135.0,training is faster\n"),
