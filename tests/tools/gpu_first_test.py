@@ -187,6 +187,13 @@ class GpuFirst(unittest.TestCase):
         peer, = self.machine.run(only("peer"))["steps"]
         self.assertIn("426,667 images/s, both upload each batch; Paceline / PyTorch 0.00", peer["said"])
 
+    def test_convolutions_are_timed_on_random_numbers(self):
+        """On zeros a product in bf16 was seen 13 % faster."""
+        source = (TOOLS.parent / "bench" / "cuda_probe" / "gpu.cc").read_text()
+        operands = source.split("Operands::Operands(")[1].split("\n}")[0]
+        self.assertIn("random_numbers(", operands)
+        self.assertNotIn("fill(", operands)
+
     def test_without_units_for_bf16_the_speed_is_that_of_fp32(self):
         (self.machine.folder / "device.json").write_text(json.dumps({**PROBE["device"], "precision": "fp32"}))
         record = self.machine.run()
