@@ -249,11 +249,18 @@ struct WarmUp {
   int views = 0;              ///< of each sample in evaluations; 0: there are none
 };
 
+/// The update with which a step ends.
+struct StepUpdate {
+  UpdateRule rule;
+  double lr = 0;
+  std::int64_t number = 1;  ///< from 1
+};
+
 /// A queue of steps: the host submits steps to a device ahead of time and collects their results later.
 ///
-///     queue.forward(input, flags); engine.backward(...);   once, or once a shard
+///     queue.forward(input, flags, update); engine.backward(...);   once, or once a shard
 ///     (the sums over ranks of gradients_and_votes())
-///     queue.update(rule, lr, number);
+///     queue.update();
 ///     ... up to lag() steps later: queue.collect()
 ///
 /// If the votes of a step say that a loss is not finite, the device itself skips the update of this step and
@@ -270,13 +277,13 @@ class StepQueue {
   /// Engine::gradients() followed by the votes: the array that must be summed over ranks before update().
   virtual base::Array gradients_and_votes() = 0;
   /// Like Engine::forward(), but collect() returns the result. Writes the votes for all passes of the step so
-  /// far.
-  virtual void forward(const StepInput& input, StepFlags flags) = 0;
+  /// far. `update` is the same in all of them: its numbers travel to the device with the batch.
+  virtual void forward(const StepInput& input, StepFlags flags, const StepUpdate& update) = 0;
   /// Records when the device reaches this point. forward(), Engine::backward() and update() record gap, copy,
   /// forward, backward, transfer and update themselves.
   virtual void mark(Stage until) = 0;
-  /// Like Engine::update(), unless the votes forbid it. Ends the step.
-  virtual void update(const UpdateRule& rule, double lr, std::int64_t update) = 0;
+  /// Like Engine::update() with the step's StepUpdate, unless the votes forbid it. Ends the step.
+  virtual void update() = 0;
   /// The results of the oldest step that was not collected. Waits for that step, but not for later ones.
   [[nodiscard]] virtual QueuedStep collect() = 0;
 };

@@ -28,13 +28,17 @@ class CudaEngine final : public Engine {
         program_(graph, options, *runtime_),
         plan_(plan_of(program_, runtime_->facts())),
         memory_(*runtime_, compute_, settings.name),
-        inputs_(*runtime_, copies_, program_.graph(), options),
+        inputs_(*runtime_, copies_, program_.graph(), program_.layout(), options),
         reports_(*runtime_, compute_),
         stored_(*runtime_, memory_, program_.graph(), options.stored_images),
         gradients_(gradient_memory(program_.options(), layout(), memory_, kVoteFloats)),
         arrays_(allocate_arrays()),
         exec_(make_context()),
-        optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_, reports_),
+        optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_,
+                   {.report = reports_.on_device(),
+                    .is_halted = reports_.is_halted(),
+                    .step = inputs_.step_numbers(),
+                    .update = inputs_.update_numbers()}),
         sections_(*runtime_, compute_, program_.options().captures, why_eager(program_)),
         backward_sections_(cut_backward_pass(program_, {})) {
     for (const auto& entry : program_.ops()) entry.op->start(exec_);
@@ -139,7 +143,9 @@ class CudaEngine final : public Engine {
 
   void update(const UpdateRule& rule, double lr, std::int64_t update) override {
     base::expects(reports_.is_empty(), "all steps are collected before an update that is not in the queue");
-    run_update(rule, lr, update, false);
+    runtime_->set_op("update");
+    optimizer_.put_numbers({.rule = rule, .lr = lr, .number = update});
+    run_update(false);
   }
 
   double gradient_norm() override { return reports_.gradient_norm(); }
@@ -172,7 +178,7 @@ class CudaEngine final : public Engine {
     base::Array gradients_and_votes() override { return engine_.gradients_.array(); }
     void mark(Stage until) override { reports_.mark(until); }
 
-    void forward(const StepInput& input, StepFlags flags) override {
+    void forward(const StepInput& input, StepFlags flags, const StepUpdate& update) override {
       const bool is_first_pass = !reports_.is_open();
       if (is_first_pass) {
         reports_.open();
@@ -180,16 +186,21 @@ class CudaEngine final : public Engine {
       }
       reports_.mark(Stage::gap);
       engine_.begin_training_pass(input);
-      const auto batch = engine_.inputs_.put(input, engine_.compute_, flags, is_first_pass);
+      const auto numbers = engine_.optimizer_.numbers_of(update);
+      const auto batch = engine_.inputs_.put(input, engine_.compute_,
+                                             {.flags = flags,
+                                              .is_first_pass = is_first_pass,
+                                              .report = reports_.of_open_step(),
+                                              .update = numbers});
       reports_.mark(Stage::copy);
       engine_.run_forward(batch);
       reports_.mark(Stage::forward);
       ends_.back().samples += engine_.exec_.samples;
     }
 
-    void update(const UpdateRule& rule, double lr, std::int64_t update) override {
+    void update() override {
       reports_.mark(Stage::transfer);
-      engine_.run_update(rule, lr, update, true);
+      engine_.run_update(true);
       ends_.back().puts = engine_.inputs_.puts();
       reports_.close();
     }
@@ -358,13 +369,14 @@ class CudaEngine final : public Engine {
         .loss = pinned_loss_->loss, .correct = pinned_loss_->correct, .samples = exec_.samples / exec_.views};
   }
 
-  void run_update(const UpdateRule& rule, double lr, std::int64_t update, bool is_judged) {
+  void run_update(bool is_judged) {
     runtime_->set_op("update");
-    optimizer_.put_numbers(rule, lr, update);
     run_section({.part = SectionPart::update, .number = is_judged ? 1 : 0}, "update", [&] {
       if (is_judged)
-        exec_.launch(
-            JudgeVotes{.votes = votes(), .report = reports_.on_device(), .is_halted = reports_.is_halted()});
+        exec_.launch(JudgeVotes{.votes = votes(),
+                                .numbers = inputs_.step_numbers(),
+                                .report = reports_.on_device(),
+                                .is_halted = reports_.is_halted()});
       optimizer_.update();
     });
     runtime_->set_op("");

@@ -67,50 +67,49 @@ void StoredImages::check(std::span<const base::SampleDraw> draws) const {
   }
 }
 
-InputBuffers::Offsets InputBuffers::offsets(const graph::Graph& graph, const CompileOptions& options) {
+InputBuffers::Offsets InputBuffers::offsets(const graph::Graph& graph, const graph::Layout& layout,
+                                            const CompileOptions& options) {
   const std::int64_t sample = options.stored_images > 0 ? static_cast<std::int64_t>(sizeof(base::SampleDraw))
                                                         : 4 * graph.input_shape().elements();
   Offsets offsets;
   offsets.labels = whole_lines(options.batch * sample);
   offsets.numbers = offsets.labels + whole_lines(std::int64_t{4} * options.batch);
-  offsets.all = offsets.numbers + whole_lines(static_cast<std::int64_t>(sizeof(StepNumbers)));
+  offsets.update = offsets.numbers + whole_lines(static_cast<std::int64_t>(sizeof(StepNumbers)));
+  const std::size_t slots = options.training ? layout.slots.size() : 0;
+  offsets.all = offsets.update + whole_lines(static_cast<std::int64_t>(slots * sizeof(UpdateNumbers)));
   offsets.current = options.stored_images > 0 ? 0 : offsets.labels;
   return offsets;
 }
 
-std::int64_t InputBuffers::bytes_of_set(const graph::Graph& graph, const CompileOptions& options) {
-  return offsets(graph, options).all;
+std::int64_t InputBuffers::bytes_of_set(const graph::Graph& graph, const graph::Layout& layout,
+                                        const CompileOptions& options) {
+  return offsets(graph, layout, options).all;
 }
 
-std::int64_t InputBuffers::bytes_of_current(const graph::Graph& graph, const CompileOptions& options) {
-  const Offsets all = offsets(graph, options);
+std::int64_t InputBuffers::bytes_of_current(const graph::Graph& graph, const graph::Layout& layout,
+                                            const CompileOptions& options) {
+  const Offsets all = offsets(graph, layout, options);
   return all.all - all.current;
 }
 
 InputBuffers::InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph,
-                           const CompileOptions& options)
+                           const graph::Layout& layout, const CompileOptions& options)
     : runtime_(runtime),
       copies_(copies),
       classes_(graph.classes()),
       takes_draws_(options.stored_images > 0),
-      offsets_(offsets(graph, options)),
-      current_(runtime.allocate(static_cast<std::size_t>(bytes_of_current(graph, options)))) {
+      offsets_(offsets(graph, layout, options)),
+      current_(runtime.allocate(static_cast<std::size_t>(offsets_.all - offsets_.current))) {
   for (Set& set : sets_) {
     set.pinned = runtime.allocate_pinned(static_cast<std::size_t>(offsets_.all));
+    std::fill_n(set.pinned, offsets_.all, std::byte{0});  // gaps are copied too
     set.device = runtime.allocate(static_cast<std::size_t>(offsets_.all));
     set.copied = runtime.make_event();
     set.read = runtime.make_event();
   }
 }
 
-void InputBuffers::copy(const Set& set, std::int64_t offset, const void* from, std::int64_t bytes) {
-  const auto count = static_cast<std::size_t>(bytes);
-  std::memcpy(set.pinned + offset, from, count);
-  runtime_.copy_to_device(copies_, set.device + offset, set.pinned + offset, count);
-}
-
-InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader, StepFlags flags,
-                                      bool is_first_pass) {
+InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader, const Queued& queued) {
   for (std::size_t n = 0; n < input.labels.size(); ++n)
     if (input.labels[n] < 0 || input.labels[n] >= classes_)
       base::fail(
@@ -128,24 +127,33 @@ InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader, Ste
   const StepNumbers numbers{.gradient_scale = input.gradient_scale,
                             .step = input.step,
                             .first_position = input.first_position,
-                            .stop = flags.stop ? 1 : 0,
-                            .enough = flags.enough ? 1 : 0,
-                            .is_first_pass = is_first_pass ? 1 : 0};
-  if (takes_draws_)
-    copy(set, 0, input.draws.data(), static_cast<std::int64_t>(input.draws.size_bytes()));
-  else
-    copy(set, 0, input.images.data(), static_cast<std::int64_t>(input.images.size_bytes()));
-  copy(set, offsets_.labels, input.labels.data(), static_cast<std::int64_t>(input.labels.size_bytes()));
-  copy(set, offsets_.numbers, &numbers, static_cast<std::int64_t>(sizeof numbers));
+                            .stop = queued.flags.stop ? 1 : 0,
+                            .enough = queued.flags.enough ? 1 : 0,
+                            .is_first_pass = queued.is_first_pass ? 1 : 0,
+                            .report = queued.report};
+  const auto stage = [&](std::int64_t offset, const auto& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    std::ranges::copy(bytes, set.pinned + offset);
+  };
+  stage(offsets_.labels, input.labels);
+  stage(offsets_.numbers, std::span(&numbers, 1));
+  stage(offsets_.update, queued.update);
+  if (takes_draws_) {
+    stage(0, input.draws);
+  } else {
+    stage(0, input.images);
+    runtime_.copy_to_device(copies_, set.device, set.pinned, input.images.size_bytes());
+  }
+  runtime_.copy_to_device(copies_, set.device + offsets_.current, set.pinned + offsets_.current,
+                          static_cast<std::size_t>(offsets_.all - offsets_.current));
   runtime_.record(set.copied, copies_);
   runtime_.wait(reader, set.copied);
   runtime_.copy_on_device(reader, current_, set.device + offsets_.current,
                           static_cast<std::size_t>(offsets_.all - offsets_.current));
-  const std::byte* const labels = current_ + (offsets_.labels - offsets_.current);
   return {.images = takes_draws_ ? nullptr : reinterpret_cast<const float*>(set.device),
           .draws = takes_draws_ ? reinterpret_cast<const base::SampleDraw*>(current_) : nullptr,
-          .labels = reinterpret_cast<const std::int32_t*>(labels),
-          .numbers = reinterpret_cast<const StepNumbers*>(labels + (offsets_.numbers - offsets_.labels))};
+          .labels = reinterpret_cast<const std::int32_t*>(current_ + (offsets_.labels - offsets_.current)),
+          .numbers = step_numbers()};
 }
 
 }  // namespace paceline::engine::cuda

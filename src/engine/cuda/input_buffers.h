@@ -1,8 +1,8 @@
 #pragma once
 
-/// InputBuffers copies batches to the device: through pinned memory, on the stream of copies, into one of
-/// three sets of buffers. All but the images is then copied to one place, on the device, so that captured
-/// work finds it there in each step.
+/// InputBuffers copies batches to the device, and with each what differs between steps: through pinned
+/// memory, on the stream of copies, into one of three sets of buffers. All but the images is then copied to
+/// one place, on the device, so that captured work finds it there in each step.
 ///
 /// While a step reads one set, the next two batches are copied to the others. A set may be overwritten three
 /// batches later if its step has read it by then. The engine ensures that by waiting for the loss, or by
@@ -15,10 +15,12 @@
 
 #include "base/sample_draw.h"
 #include "engine/cuda/kernels/kernel.h"
+#include "engine/cuda/kernels/update.h"
 #include "engine/cuda/runtime/memory.h"
 #include "engine/cuda/runtime/runtime.h"
 #include "engine/engine.h"
 #include "graph/graph.h"
+#include "graph/layout.h"
 
 namespace paceline::engine::cuda {
 
@@ -63,7 +65,8 @@ class InputBuffers {
  public:
   static constexpr int kSets = 3;
   /// For batches of options.batch samples: their images, or draws where the device keeps images.
-  InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph, const CompileOptions& options);
+  InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph, const graph::Layout& layout,
+               const CompileOptions& options);
 
   /// A batch on the device. Valid until work is enqueued behind the next put().
   struct Batch {
@@ -73,35 +76,53 @@ class InputBuffers {
     const std::int32_t* labels = nullptr;     ///< one for each sample, not for each view
     const StepNumbers* numbers = nullptr;
   };
+  /// What is only known of a step in a queue.
+  struct Queued {
+    StepFlags flags;
+    bool is_first_pass = true;                   ///< whether this is the first pass of its step
+    StepReport* report = nullptr;                ///< StepNumbers::report
+    std::span<const UpdateNumbers> update = {};  ///< of the update that follows, by slot
+  };
   /// Copies the images or draws, the labels and the numbers of a batch, and makes `reader` wait for the
-  /// copies. The caller may overwrite its memory after the call. `is_first_pass`: whether this is the first
-  /// pass of a step. Waits for `reader` if it has not yet read the batch of three calls ago.
+  /// copies. The caller may overwrite its memory after the call. Waits for `reader` if it has not yet read
+  /// the batch of three calls ago.
   ///
   /// Errors   Error(data) for a label that is not a class
-  Batch put(const StepInput& input, Stream reader, StepFlags flags = {}, bool is_first_pass = true);
+  Batch put(const StepInput& input, Stream reader, const Queued& queued);
+  Batch put(const StepInput& input, Stream reader) { return put(input, reader, {}); }
+
+  // On the device, the same addresses for every batch: the numbers of the step, and those of its update by
+  // slot, which mean nothing after a put() without them.
+  [[nodiscard]] const StepNumbers* step_numbers() const {
+    return reinterpret_cast<const StepNumbers*>(current_ + (offsets_.numbers - offsets_.current));
+  }
+  [[nodiscard]] UpdateNumbers* update_numbers() const {
+    return reinterpret_cast<UpdateNumbers*>(current_ + (offsets_.update - offsets_.current));
+  }
 
   [[nodiscard]] std::int64_t puts() const { return puts_; }
   /// Call it when readers have read the first `count` of the puts() batches.
   void have_been_read(std::int64_t count) { read_ = std::max(read_, count); }
 
   /// Size of each set, on the device and in pinned memory; and of what is copied to one place.
-  [[nodiscard]] static std::int64_t bytes_of_set(const graph::Graph& graph, const CompileOptions& options);
-  [[nodiscard]] static std::int64_t bytes_of_current(const graph::Graph& graph,
+  [[nodiscard]] static std::int64_t bytes_of_set(const graph::Graph& graph, const graph::Layout& layout,
+                                                 const CompileOptions& options);
+  [[nodiscard]] static std::int64_t bytes_of_current(const graph::Graph& graph, const graph::Layout& layout,
                                                      const CompileOptions& options);
 
  private:
   struct Offsets {
-    std::int64_t labels = 0, numbers = 0, all = 0;
+    std::int64_t labels = 0, numbers = 0, update = 0, all = 0;
     std::int64_t current = 0;  ///< what is copied to one place begins here
   };
-  [[nodiscard]] static Offsets offsets(const graph::Graph& graph, const CompileOptions& options);
+  [[nodiscard]] static Offsets offsets(const graph::Graph& graph, const graph::Layout& layout,
+                                       const CompileOptions& options);
   struct Set {
     std::byte* pinned = nullptr;
     std::byte* device = nullptr;
     Event copied, read;
   };
   [[nodiscard]] const Set& set(std::int64_t put) const { return sets_[put % kSets]; }
-  void copy(const Set& set, std::int64_t offset, const void* from, std::int64_t bytes);
 
   Runtime& runtime_;
   const Stream copies_;

@@ -17,8 +17,8 @@ namespace paceline::engine::cuda {
 struct Optimizer::Tables {
   UpdateTables update;
   std::vector<LayerWeight> layers;  ///< first those that the update kernel does not pack
-  std::int64_t lars_chunks = 0, first_lars_chunk = 0, running = 0, numbers = 0, norms = 0, rates = 0,
-               layers_at = 0, clip = 0, all = 0;
+  std::int64_t lars_chunks = 0, first_lars_chunk = 0, running = 0, norms = 0, rates = 0, layers_at = 0,
+               clip = 0, all = 0;
 };
 
 Optimizer::Tables Optimizer::tables_of(const Program& program) {
@@ -41,7 +41,6 @@ Optimizer::Tables Optimizer::tables_of(const Program& program) {
     const std::size_t slots = program.layout().slots.size();
     take(tables.update.tiles.size(), sizeof(UpdateTile));
     tables.running = take(tables.update.running.size(), sizeof(RunningSlot));
-    tables.numbers = take(slots, sizeof(UpdateNumbers));
     const bool has_rates = program.options().rule.has_layer_rates();
     const bool clips = program.options().rule.clips();
     if (!has_rates && !clips) tables.update.lars_chunks.clear();
@@ -64,26 +63,22 @@ std::int64_t Optimizer::bytes(const Program& program) { return tables_of(program
 
 std::int64_t Optimizer::pinned_bytes(const Program& program) {
   if (!program.options().training) return 0;
-  return static_cast<std::int64_t>(kNumberSets * program.layout().slots.size() * sizeof(UpdateNumbers));
+  return static_cast<std::int64_t>(program.layout().slots.size() * sizeof(UpdateNumbers));
 }
 
 Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, const DeviceMemory& memory,
-                     const Arena& arena, FlatArrays arrays, const StepReports& reports)
+                     const Arena& arena, FlatArrays arrays, const UpdatePlaces& places)
     : program_(program),
       runtime_(runtime),
       compute_(compute),
       memory_(memory),
       arrays_(std::move(arrays)),
-      report_(reports.on_device()),
-      is_halted_(reports.is_halted()) {
+      places_(places) {
   const Tables tables = tables_of(program);
   memory_at_ = runtime.allocate(static_cast<std::size_t>(tables.all));
   if (const auto pinned = static_cast<std::size_t>(pinned_bytes(program)); pinned > 0) {
-    std::byte* next = runtime.allocate_pinned(pinned);
-    for (NumberSet& set : number_sets_) {
-      set = {.pinned = next, .copied = runtime.make_event()};
-      next += pinned / kNumberSets;
-    }
+    pinned_numbers_ = runtime.allocate_pinned(pinned);
+    copied_ = runtime.make_event();
   }
   tiles_ = static_cast<int>(tables.update.tiles.size());
   elements_ = tables.update.elements;
@@ -92,7 +87,6 @@ Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, c
   lars_chunks_at_ = tables.lars_chunks;
   first_lars_chunk_at_ = tables.first_lars_chunk;
   running_at_ = tables.running;
-  numbers_at_ = tables.numbers;
   norms_at_ = tables.norms;
   rates_at_ = tables.rates;
   layers_at_ = tables.layers_at;
@@ -131,31 +125,34 @@ void Optimizer::launch(const double* rates) const {
     runtime_.launch(compute_, Update<Rule, T>{.tiles = at<UpdateTile>(0),
                                               .tile_count = tiles_,
                                               .elements = elements_,
-                                              .numbers = at<UpdateNumbers>(numbers_at_),
+                                              .numbers = places_.update,
                                               .lars_rates = Rule::kIsLars ? rates : nullptr,
                                               .weights = arrays_.weights,
                                               .gradients = arrays_.gradients,
                                               .first = state(0),
                                               .second = state(1),
                                               .layers = at<PackedWeight<T>>(layers_at_),
-                                              .is_halted = is_halted_});
+                                              .is_halted = places_.is_halted});
   });
 }
 
-void Optimizer::put_numbers(const UpdateRule& rule, double lr, std::int64_t update) {
+std::vector<UpdateNumbers> Optimizer::numbers_of(const StepUpdate& update) const {
+  const UpdateRule& rule = update.rule;
   base::expects(static_cast<int>(arrays_.state.size()) >= state_slots(rule) &&
                     rule.kind == program_.options().rule.kind &&
                     rule.clip_norm == program_.options().rule.clip_norm,  // it is in a captured launch
                 "the engine was compiled for this rule, with as much state");
-  const auto numbers = update_numbers(program_.graph(), program_.layout(), rule, lr, update);
+  return update_numbers(program_.graph(), program_.layout(), rule, update.lr, update.number);
+}
+
+void Optimizer::put_numbers(const StepUpdate& update) {
+  const auto numbers = numbers_of(update);
   const std::size_t bytes = numbers.size() * sizeof(UpdateNumbers);
   if (bytes == 0) return;
-  const NumberSet& set = number_sets_[next_numbers_];
-  next_numbers_ = (next_numbers_ + 1) % number_sets_.size();
-  if (!runtime_.is_done(set.copied)) runtime_.synchronize(set.copied);
-  std::memcpy(set.pinned, numbers.data(), bytes);
-  runtime_.copy_to_device(compute_, memory_at_ + numbers_at_, set.pinned, bytes);
-  runtime_.record(set.copied, compute_);
+  if (!runtime_.is_done(copied_)) runtime_.synchronize(copied_);
+  std::memcpy(pinned_numbers_, numbers.data(), bytes);
+  runtime_.copy_to_device(compute_, places_.update, pinned_numbers_, bytes);
+  runtime_.record(copied_, compute_);
 }
 
 void Optimizer::update() const {
@@ -176,7 +173,7 @@ void Optimizer::update() const {
                                                 .slot_count = running_,
                                                 .weights = arrays_.weights,
                                                 .gradients = arrays_.gradients,
-                                                .is_halted = is_halted_});
+                                                .is_halted = places_.is_halted});
   pack(apart_);
 }
 
@@ -186,7 +183,7 @@ void Optimizer::compute_rates(double* rates) const {
   if (program_.options().rule.kind == UpdateKind::lamb)
     runtime_.launch(compute_, LambNorms{.chunks = at<LarsChunk>(lars_chunks_at_),
                                         .chunk_count = chunks_,
-                                        .numbers = at<UpdateNumbers>(numbers_at_),
+                                        .numbers = places_.update,
                                         .weights = arrays_.weights,
                                         .gradients = arrays_.gradients,
                                         .first = arrays_.state[0],
@@ -200,7 +197,7 @@ void Optimizer::compute_rates(double* rates) const {
                                         .partial = norms});
   runtime_.launch(compute_, LarsRates{.first_chunk = at<std::int32_t>(first_lars_chunk_at_),
                                       .slot_count = static_cast<int>(program_.layout().slots.size()),
-                                      .numbers = at<UpdateNumbers>(numbers_at_),
+                                      .numbers = places_.update,
                                       .partial = norms,
                                       .rates = rates});
 }
@@ -217,7 +214,8 @@ void Optimizer::clip() const {
   runtime_.launch(compute_, ClipFactor{.partial = partial,
                                        .chunk_count = chunks_,
                                        .clip_norm = program_.options().rule.clip_norm,
-                                       .report = report_,
+                                       .numbers = places_.step,
+                                       .report = places_.report,
                                        .factor = factor});
   runtime_.launch(
       compute_,
@@ -248,7 +246,7 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
   const CompileOptions& options = program.options();
   const std::int64_t flat = program.layout().elements * static_cast<std::int64_t>(sizeof(float));
   const int states = options.training ? state_slots(options.rule) : 0;
-  const std::int64_t input = InputBuffers::bytes_of_set(program.graph(), options);
+  const std::int64_t input = InputBuffers::bytes_of_set(program.graph(), program.layout(), options);
   graph::MemoryPlan plan;
   // Adds a line for `count` blocks of equal size, each of which is allocated separately.
   const auto on_device = [&](const char* purpose, std::int64_t count, std::int64_t bytes) {
@@ -267,7 +265,8 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
   }
   on_device("workspace", 1, program.memory().scratch_bytes());
   on_device("input", InputBuffers::kSets, input);
-  on_device("labels and numbers of the step", 1, InputBuffers::bytes_of_current(program.graph(), options));
+  on_device("labels and numbers of the step", 1,
+            InputBuffers::bytes_of_current(program.graph(), program.layout(), options));
   if (options.stored_images > 0)
     on_device("images of the data set", 1, StoredImages::bytes(program.graph(), options.stored_images));
   on_device("loss", 1, static_cast<std::int64_t>(sizeof(LossResult)));

@@ -19,7 +19,13 @@ namespace paceline::engine::cuda {
 /// lines are host memory too.
 [[nodiscard]] graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device);
 
-class StepReports;
+/// What an update reads and writes on the device besides the flat arrays, at addresses that stay the same.
+struct UpdatePlaces {
+  StepReport* report = nullptr;
+  const std::int32_t* is_halted = nullptr;
+  const StepNumbers* step = nullptr;
+  UpdateNumbers* update = nullptr;  ///< by slot
+};
 
 /// The flat arrays on the device.
 struct FlatArrays {
@@ -32,19 +38,21 @@ class Optimizer {
  public:
   /// Allocates and fills its tables on the device.
   Optimizer(const Program& program, Runtime& runtime, Stream compute, const DeviceMemory& memory,
-            const Arena& arena, FlatArrays arrays, const StepReports& reports);
+            const Arena& arena, FlatArrays arrays, const UpdatePlaces& places);
 
-  // An update is two calls, both on the compute stream: put_numbers() writes what differs between updates,
-  // update() does work that is the same each time and can be captured.
+  // What differs between updates is in UpdatePlaces::update before update() runs, which does work that is the
+  // same each time and can be captured. In a queue InputBuffers copies it there with the batch.
 
-  /// Copies rule, learning rate and number of the update (`update`, from 1) to the device. Waits for the
-  /// device if it still has kNumberSets earlier updates in its queue.
+  /// The numbers of `update`, by slot.
   ///
   /// Requires  the engine was compiled for a rule with the same arrays of state
-  void put_numbers(const UpdateRule& rule, double lr, std::int64_t update);
-  /// Updates weights, state, running statistics and the copies of the weights, with the numbers of
-  /// put_numbers(). Changes nothing if the device's `is_halted` is not 0. With a rule that clips, the step's
-  /// report gets the norm of the gradients, which are clipped in place.
+  [[nodiscard]] std::vector<UpdateNumbers> numbers_of(const StepUpdate& update) const;
+  /// Copies them to the device, on the compute stream: for a step that is not in a queue. Waits for the copy
+  /// of the update before.
+  void put_numbers(const StepUpdate& update);
+  /// Updates weights, state, running statistics and the copies of the weights. Changes nothing if the
+  /// device's `is_halted` is not 0. With a rule that clips, the step's report gets the norm of the gradients,
+  /// which are clipped in place.
   void update() const;
   /// Rewrites the copies that convolutions read. Call it after the weights were written from outside.
   void pack() const { pack(layers_); }
@@ -79,24 +87,17 @@ class Optimizer {
   const Stream compute_;
   const DeviceMemory& memory_;
   const FlatArrays arrays_;
-  StepReport* const report_;
-  const std::int32_t* const is_halted_;
+  const UpdatePlaces places_;
   std::byte* memory_at_ = nullptr;
-  /// Numbers of an update on their way to the device, while the host continues.
-  struct NumberSet {
-    std::byte* pinned = nullptr;
-    Event copied;
-  };
-  static constexpr int kNumberSets = 4;
-  std::array<NumberSet, kNumberSets> number_sets_;
-  std::size_t next_numbers_ = 0;
+  std::byte* pinned_numbers_ = nullptr;  ///< of put_numbers()
+  Event copied_;                         ///< whether they have been
   int tiles_ = 0, chunks_ = 0, running_ = 0;
   std::int64_t elements_ = 0;  ///< trainable elements
   /// All layers, and the first ones, which update() packs with a kernel of their own.
   Layers layers_, apart_;
   // Offsets of the tables; that of the tiles is 0.
-  std::int64_t lars_chunks_at_ = 0, first_lars_chunk_at_ = 0, running_at_ = 0, numbers_at_ = 0, norms_at_ = 0,
-               rates_at_ = 0, layers_at_ = 0, clip_at_ = 0;
+  std::int64_t lars_chunks_at_ = 0, first_lars_chunk_at_ = 0, running_at_ = 0, norms_at_ = 0, rates_at_ = 0,
+               layers_at_ = 0, clip_at_ = 0;
 };
 
 }  // namespace paceline::engine::cuda

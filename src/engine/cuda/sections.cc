@@ -63,8 +63,6 @@ void StepReports::mark(Stage until) {
 
 void StepReports::close() {
   base::expects(is_open_, "a step ends that has begun");
-  // On the compute stream, since the next step overwrites the report. 64 bytes take some microseconds.
-  runtime_.copy_to_host(compute_, slot(first_ + closed_).pinned, on_device_, sizeof(StepReport));
   mark(Stage::update);
   is_open_ = false;
   ++closed_;
@@ -185,9 +183,10 @@ void work_on_black_images(Engine& engine, const CompileOptions& options, const W
                           .step = static_cast<std::uint64_t>(Runtime::kWarmUp),
                           .draws = draws};
     StepQueue* const queue = coming.steps == WarmUp::Steps::queued ? engine.step_queue() : nullptr;
-    queue != nullptr ? queue->forward(input, {}) : static_cast<void>(engine.forward(input));
+    queue != nullptr ? queue->forward(input, {}, {.rule = options.rule})
+                     : static_cast<void>(engine.forward(input));
     engine.backward({});
-    queue != nullptr ? queue->update(options.rule, 0, 1) : engine.update(options.rule, 0, 1);
+    queue != nullptr ? queue->update() : engine.update(options.rule, 0, 1);
     if (queue != nullptr) static_cast<void>(queue->collect());
   }
   if (coming.views == 0) return;

@@ -45,7 +45,8 @@ class LogitsReader {
 // StepReports keeps, for the steps in a device's queue, what each step reports to the host (loss sums,
 // votes) and when the device reached the step's marks.
 //
-// Each step has a pinned copy of its report and timed events; both are reused after the step is collected.
+// Each step has a report in pinned memory, which kernels write, and timed events; both are reused after the
+// step is collected.
 // Event times are converted to the host's clock by an anchor: an event, and the host's time when it was
 // reached. The anchor is renewed whenever the queue was empty. Later steps are placed by the time from the
 // end of the step before to their events.
@@ -56,11 +57,13 @@ class StepReports {
 
   StepReports(Runtime& runtime, Stream compute);
 
-  /// On the device: the report of the open step, which kernels write, and whether updates are halted.
+  /// On the device: what the passes of a step have added up, and whether updates are halted.
   [[nodiscard]] StepReport* on_device() const { return on_device_; }
   [[nodiscard]] std::int32_t* is_halted() const { return is_halted_; }
 
   [[nodiscard]] bool is_open() const { return is_open_; }
+  /// In pinned memory: the report of the open step.
+  [[nodiscard]] StepReport* of_open_step() const { return slot(first_ + closed_).pinned; }
   /// Whether no step is open or waits to be collected.
   [[nodiscard]] bool is_empty() const { return !is_open_ && closed_ == 0; }
 
@@ -94,6 +97,9 @@ class StepReports {
     std::vector<Stage> stages;  ///< of the first stages.size() events of the step
   };
   [[nodiscard]] Slot& slot(std::int64_t step) { return slots_[static_cast<std::size_t>(step % kSlots)]; }
+  [[nodiscard]] const Slot& slot(std::int64_t step) const {
+    return slots_[static_cast<std::size_t>(step % kSlots)];
+  }
 
   Runtime& runtime_;
   const Stream compute_;

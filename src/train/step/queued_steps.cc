@@ -88,10 +88,14 @@ void QueuedStepper::run_passes(const data::Batch& batch, Posted& step) {
   const auto gradients = engine_.gradients();
   const std::int64_t elements = engine_.layout().elements, shards = job_.resolved.shards_per_worker;
   const bool is_alone = communicator_.size() == 1;
+  const engine::StepUpdate update{
+      .rule = rule_of_update(job_.options, job_.resolved.rate.peak, step.order.update, job_.resolved.length),
+      .lr = step.order.lr,
+      .number = step.order.update + 1};
   for (std::int64_t shard = 0; shard < shards; ++shard) {
     communicator_.at(step.order.update + 1, "forward");
     queue_.forward(shard_input(batch, job_.resolved, shard, step.order.update),
-                   {.stop = job_.stop.stop_requested(), .enough = step.order.enough});
+                   {.stop = job_.stop.stop_requested(), .enough = step.order.enough}, update);
     communicator_.at(step.order.update + 1, "backward");
     if (shard + 1 < shards) {
       engine_.backward([](std::int64_t) {});
@@ -121,8 +125,7 @@ void QueuedStepper::post(const data::Batch& batch, const StepOrder& order) {
     communicator_.at(order.update + 1, "the reduction of gradients");
     step.sums = reducer_.wait();
   }
-  queue_.update(rule_of_update(job_.options, job_.resolved.rate.peak, order.update, job_.resolved.length),
-                order.lr, order.update + 1);
+  queue_.update();
   posted_.push_back(std::move(step));
 }
 

@@ -107,9 +107,10 @@ std::vector<double> train(const graph::Graph& graph, std::unique_ptr<Runtime> ru
   StepQueue& queue = *engine->step_queue();
   for (std::uint64_t step = 2; step < 4; ++step) {
     const toy::Samples samples(graph, static_cast<std::int64_t>(step) * kBatch, kBatch);
-    queue.forward(samples.step(1.0 / kBatch, step), {});
+    queue.forward(samples.step(1.0 / kBatch, step), {},
+                  {.rule = options().rule, .lr = 0.1, .number = static_cast<std::int64_t>(step) + 1});
     engine->backward({});
-    queue.update(options().rule, 0.1, static_cast<std::int64_t>(step) + 1);
+    queue.update();
   }
   for (int step = 2; step < 4; ++step) left.push_back(queue.collect().local.loss);
   engine->fetch();

@@ -5,6 +5,7 @@
 /// captured.
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,6 +37,14 @@ class ObservedRuntime : public HostRuntime {
     ++allocations_;
     return HostRuntime::allocate_pinned(bytes);
   }
+  void copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) override {
+    ++host_copies_[stream.index];
+    HostRuntime::copy_to_device(stream, dst, pinned_src, bytes);
+  }
+  void copy_to_host(Stream stream, void* pinned_dst, const void* src, std::size_t bytes) override {
+    ++host_copies_[stream.index];
+    HostRuntime::copy_to_host(stream, pinned_dst, src, bytes);
+  }
   using HostRuntime::launch;
   void launch(Stream stream, int kernel, const void* arguments, std::size_t bytes,
               const Grid& grid) override {
@@ -60,6 +69,11 @@ class ObservedRuntime : public HostRuntime {
   /// How often the host waited for a stream, and for an event.
   [[nodiscard]] int stream_synchronizations() const { return stream_synchronizations_; }
   [[nodiscard]] int event_synchronizations() const { return event_synchronizations_; }
+  /// Copies between host and device on a stream; streams count from 0, in the order in which they were made.
+  [[nodiscard]] int host_copies(int stream) const {
+    const auto found = host_copies_.find(stream);
+    return found == host_copies_.end() ? 0 : found->second;
+  }
   /// Makes the wait with this number do nothing; numbers count as waits() does, from 0.
   void drop_wait(std::optional<int> number) { dropped_wait_ = number; }
 
@@ -77,6 +91,7 @@ class ObservedRuntime : public HostRuntime {
 
   int waits_ = 0, stream_synchronizations_ = 0, event_synchronizations_ = 0, captures_ = 0, replays_ = 0;
   int allocations_ = 0, launches_ = 0;
+  std::map<int, int> host_copies_;
   std::optional<int> dropped_wait_;
   std::string refusal_;
 };

@@ -165,10 +165,11 @@ Trace run_queued(Engine& engine, const CompileOptions& options) {
       if (step == 15) samples.images[3] = std::numeric_limits<float>::infinity();
       queue.forward(
           samples.step(replay_scale(step), static_cast<std::uint64_t>(7 + 3 * step), 1000 - 10 * step),
-          {.stop = step == 9, .enough = step % 2 == 1});
+          {.stop = step == 9, .enough = step % 2 == 1},
+          {.rule = options.rule, .lr = replay_rate(step), .number = step + 1});
       engine.backward([&](std::int64_t ready) { trace.ready.push_back(ready); });
     }
-    queue.update(options.rule, replay_rate(step), step + 1);
+    queue.update();
   }
   for (int left = 0; left <= queue.lag(); ++left) collect();
   engine.fetch();
@@ -256,12 +257,12 @@ TEST(CudaSections, AreCapturedByWarmUpsThenReplayed) {
     int replays = on.runtime->replays();
     for (int step = 1; step <= 5; ++step) {
       StepQueue& queue = *on.engine->step_queue();
-      is_queued ? queue.forward(samples.step(0.25), {})
+      is_queued ? queue.forward(samples.step(0.25), {}, {.rule = options.rule, .lr = 0.1, .number = step})
                 : static_cast<void>(on.engine->forward(samples.step(0.25)));
       int parts = 0;
       on.engine->backward([&](std::int64_t) { ++parts; });
       EXPECT_EQ(parts, 2);
-      is_queued ? queue.update(options.rule, 0.1, step) : on.engine->update(options.rule, 0.1, step);
+      is_queued ? queue.update() : on.engine->update(options.rule, 0.1, step);
       if (is_queued) static_cast<void>(queue.collect());
       std::vector<double> logits(static_cast<std::size_t>(kReplayBatch * graph.classes()));
       static_cast<void>(on.engine->evaluate(samples.images, samples.labels, kReplayBatch, 1, logits));

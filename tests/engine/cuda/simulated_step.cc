@@ -84,10 +84,10 @@ class SimulatedSteps {
   void run_queued(const StepInput& input) {
     StepQueue& queue = *engine_->step_queue();
     if (steps_ > queue.lag() + 1) static_cast<void>(queue.collect());
-    queue.forward(input, {});
+    queue.forward(input, {}, {.rule = options_.rule, .lr = 0.1, .number = steps_});
     if (how_.wait == SimulatedStepOptions::Wait::middle) runtime_->synchronize_all();
     engine_->backward({});
-    queue.update(options_.rule, 0.1, steps_);
+    queue.update();
     if (how_.wait == SimulatedStepOptions::Wait::end) runtime_->synchronize_all();
   }
 

@@ -69,10 +69,11 @@ void enqueue(Engine& engine, int step, int passes = 1, const UpdateRule& rule = 
   StepQueue& queue = *engine.step_queue();
   for (int pass = 0; pass < passes; ++pass) {
     const auto samples = samples_of(engine, step, pass);  // gone when this returns
-    queue.forward(samples.step(0.25, static_cast<std::uint64_t>(step), 50 * step), {});
+    queue.forward(samples.step(0.25, static_cast<std::uint64_t>(step), 50 * step), {},
+                  {.rule = rule, .lr = rate_of_queued(step), .number = step + 1});
     engine.backward([](std::int64_t) {});
   }
-  queue.update(rule, rate_of_queued(step), step + 1);
+  queue.update();
 }
 
 Left queued(Engine& engine, int passes = 1, const std::function<void(int)>& before_step = {}) {
@@ -143,6 +144,26 @@ TEST(CudaStepQueue, IsWaitedForOnceAStepTwoStepsLate) {
   while (host.queued() > 0) (void)queue.collect();
 }
 
+/// A copy between host and device makes the compute stream wait for another engine of the device.
+TEST(CudaStepQueue, CopiesOnTheStreamOfCopiesAlone) {
+  for (const bool clips : {false, true}) {
+    CompileOptions options = small_batches();
+    if (clips) options.rule.clip_norm = 0.1;
+    auto runtime = std::make_unique<ObservedRuntime>();
+    ObservedRuntime& host = *runtime;
+    const auto engine = compile(toy::every_op(), options, std::move(runtime));
+    toy::initialise(*engine, 4);
+    StepQueue& queue = *engine->step_queue();
+    const int before = host.host_copies(0), with_batch = host.host_copies(1);
+    for (int step = 0; step < 3; ++step) enqueue(*engine, step, 2, options.rule);
+    const double first = queue.collect().gradient_norm, second = queue.collect().gradient_norm;
+    EXPECT_EQ(first != second, clips) << "each step has a report of its own";
+    (void)queue.collect();
+    EXPECT_EQ(host.host_copies(0), before) << "the compute stream is made first";
+    EXPECT_EQ(host.host_copies(1), with_batch + 2 * 3 * 2) << "images, and all the rest, of each pass";
+  }
+}
+
 TEST(CudaStepQueue, NeedsEachOfItsWaits) {
   const auto graph = toy::every_op();
   const auto left = [&](const HostRuntimeOptions& order, std::optional<int> dropped,
@@ -189,9 +210,10 @@ TEST(CudaStepQueue, LeavesOutAllUpdatesFromALossThatIsNotFiniteUntilWeightsAreWr
         good = toy::copy(engine->weights());
         samples.images.front() = std::numeric_limits<float>::quiet_NaN();
       }
-      queue.forward(samples.step(0.25, static_cast<std::uint64_t>(step)), {});
+      queue.forward(samples.step(0.25, static_cast<std::uint64_t>(step)), {},
+                    {.rule = options.rule, .lr = 0.1, .number = step + 1});
       engine->backward([](std::int64_t) {});
-      queue.update(options.rule, 0.1, step + 1);
+      queue.update();
       if (step < 2) continue;
       const QueuedStep late = queue.collect();
       EXPECT_EQ(late.votes[1] > 0, step - 2 == 3) << step;

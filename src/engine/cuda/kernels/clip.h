@@ -54,7 +54,8 @@ struct ClipFactor {
   const double* partial;  ///< [chunk_count]
   int chunk_count;
   double clip_norm;
-  StepReport* report;  ///< receives the norm
+  const StepNumbers* numbers;
+  StepReport* report;  ///< on the device: receives the norm, like that of `numbers`
   float* factor;
 
   static constexpr int kThreads = 256;
@@ -73,6 +74,7 @@ struct ClipFactor {
       for (int i = 0; i < kThreads; ++i) sum += sums[i];
       const double norm = std::sqrt(sum), scale = clip_norm / (norm + 1e-6);
       report->gradient_norm = norm;
+      if (numbers->report != nullptr) numbers->report->gradient_norm = norm;
       *factor = scale >= 1 ? 1.0f : static_cast<float>(scale);  // NaN stays NaN
     }
   }

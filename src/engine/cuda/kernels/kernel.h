@@ -311,6 +311,8 @@ PACELINE_HD void store4(const Float4& values, float* to) {
 // StepNumbers: the numbers that differ between steps. They are in device memory, so that captured kernels
 // read the current ones.
 
+struct StepReport;
+
 /// The host copies it to the device before each forward pass.
 struct StepNumbers {
   double gradient_scale = 1;          ///< StepInput::gradient_scale
@@ -318,6 +320,9 @@ struct StepNumbers {
   std::int64_t first_position = 0;    ///< StepInput::first_position, for dropout
   std::int32_t stop = 0, enough = 0;  ///< StepFlags, for the votes
   std::int32_t is_first_pass = 1;     ///< whether the pass is the first of its step
+  /// Pinned memory of the host, where kernels write what the step reports; null for a step that is not
+  /// queued.
+  StepReport* report = nullptr;
 };
 
 }  // namespace paceline::engine::cuda

@@ -15,7 +15,7 @@ namespace paceline::engine::cuda {
 constexpr int kVotes = 8;
 enum VoteIndex { kVoteStop, kVoteNotFinite, kVoteEnough, kVoteLoss };
 
-/// The report of a step to the host.
+/// The report of a step to the host. The device has one in its own memory, to which passes add.
 struct StepReport {
   LossResult local;     ///< sums of this rank over all passes of the step
   float votes[kVotes];  ///< sums over all ranks
@@ -56,19 +56,25 @@ struct WriteVotes {
   }
 };
 
-/// Decides whether the step's update happens. If the loss of any rank is not finite, all updates are skipped
-/// until the host sets `is_halted` to 0.
+/// Decides whether the step's update happens, and reports the step to the host. If the loss of any rank is
+/// not finite, all updates are skipped until the host sets `is_halted` to 0.
+///
+/// The report goes into the host's memory from here: a copy of 56 bytes would keep the stream for longer than
+/// this kernel, since another engine of the device makes it.
 struct JudgeVotes {
   const float* votes;  ///< sums over all ranks
-  StepReport* report;
+  const StepNumbers* numbers;
+  const StepReport* report;  ///< of the step's passes
   std::int32_t* is_halted;
 
   [[nodiscard]] Grid grid() const { return {.blocks = 1, .threads = 1, .shared_bytes = 0}; }
   [[nodiscard]] PACELINE_HD int phases() const { return 1; }
   PACELINE_HD void run(int, const ThreadIndex&, float*) const {
-    for (int i = 0; i < kVotes; ++i) report->votes[i] = votes[i];
     if (!(votes[kVoteNotFinite] == 0)) *is_halted = 1;
-    report->is_left_out = *is_halted;
+    StepReport& told = *numbers->report;
+    told.local = report->local;
+    for (int i = 0; i < kVotes; ++i) told.votes[i] = votes[i];
+    told.is_left_out = *is_halted;
   }
 };
 

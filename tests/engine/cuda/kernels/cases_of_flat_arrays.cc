@@ -105,12 +105,14 @@ void add_votes(KernelCases& cases, double loss, bool is_first_pass) {
   cases.add("JudgeVotes", [=](KernelArrays& arrays, std::mt19937&) {
     const float bad = std::isfinite(loss) ? 0.0f : 2.0f;
     const float* votes = arrays.input(std::vector<float>{1, bad, 0, 4095, 7, 0, 0, 1});
-    StepReport* report = arrays.in_place(std::vector<StepReport>{before});
+    const StepReport* report = arrays.input(std::vector<StepReport>{before});
+    const StepNumbers* numbers =
+        arrays.input(std::vector<StepNumbers>{{.report = arrays.output<StepReport>(1)}});
     // It is written where a loss is not finite, and only read elsewhere.
     std::int32_t* is_halted =
         bad > 0 ? arrays.in_place(std::vector<std::int32_t>{0})
                 : const_cast<std::int32_t*>(arrays.input(std::vector<std::int32_t>{is_first_pass ? 0 : 1}));
-    return JudgeVotes{votes, report, is_halted};
+    return JudgeVotes{votes, numbers, report, is_halted};
   });
 }
 
@@ -384,7 +386,10 @@ void add_update_cases(KernelCases& cases) {
     std::vector<double> partial = random_doubles(generator, 700);
     for (double& value : partial) value *= value;
     const double* sums = arrays.input(partial);
-    return ClipFactor{sums, 700, 2.0, arrays.in_place(std::vector<StepReport>(1)), arrays.output<float>(1)};
+    const StepNumbers* numbers =
+        arrays.input(std::vector<StepNumbers>{{.report = arrays.in_place(std::vector<StepReport>(1))}});
+    return ClipFactor{
+        sums, 700, 2.0, numbers, arrays.in_place(std::vector<StepReport>(1)), arrays.output<float>(1)};
   });
   cases.add("ClipGradients", [=](KernelArrays& arrays, std::mt19937& generator) {
     const LarsChunk* table = arrays.input(of.tables.lars_chunks);

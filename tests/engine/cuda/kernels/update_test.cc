@@ -158,11 +158,12 @@ class CudaUpdate : public ::testing::Test {
 
   void clip(const UpdateRule& rule, Arrays& arrays, std::vector<double>& partial) {
     const auto chunks = static_cast<int>(tables_.lars_chunks.size());
+    const StepNumbers not_queued{};
     StepReport report{};
     float factor = 0;
     run(GradientSquares{tables_.lars_chunks.data(), chunks, arrays.gradients.data(), partial.data()},
         {output(partial)});
-    run(ClipFactor{partial.data(), chunks, rule.clip_norm, &report, &factor},
+    run(ClipFactor{partial.data(), chunks, rule.clip_norm, &not_queued, &report, &factor},
         {std::as_writable_bytes(std::span(&report, 1)), std::as_writable_bytes(std::span(&factor, 1))});
     EXPECT_FLOAT_EQ(factor, static_cast<float>(rule.clip_factor(report.gradient_norm)));
     run(ClipGradients{tables_.lars_chunks.data(), chunks, &factor, arrays.gradients.data()},
