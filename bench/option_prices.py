@@ -15,18 +15,23 @@ import tempfile
 from record import header, write
 
 OPTIONS = {"clip-norm": ["--clip-norm", "1"], "ema": ["--ema", "0.999"], "trivial-augment": ["--trivial-augment"],
-           "random-erasing": ["--random-erasing", "0.25"], "lamb": ["--optimizer", "lamb"]}
-BESIDE = {"lamb": ["--optimizer", "adamw"]}  # the rule with the same state, and not sgd
+           "random-erasing": ["--random-erasing", "0.25"], "lamb": ["--optimizer", "lamb"], "noise-scale": ["--noise-scale", "1"]}
+BESIDE = {"lamb": ["--optimizer", "adamw"],  # the rule with the same state, and not sgd
+          "noise-scale": ["--noise-scale", "off"]}
+# It exists in trainings of several workers alone. In every step, not in every 10th: a tenth of the price could not be seen.
+IN_TRAININGS = {"noise-scale"}
+WARM_UP = 5
 
 
-def step_ms(arguments, options):
+def step_ms(arguments, options, is_training):
+    length = ["--steps", str(arguments.steps + WARM_UP), "--evaluate-every", "0", "--no-checkpoints", "--workers", str(arguments.threads)] if is_training else [
+        "--window-steps", str(arguments.steps), "--warmup-steps", str(WARM_UP)]
     with tempfile.TemporaryDirectory() as out:
         done = subprocess.run([arguments.program, "train", "--data", "synthetic,train=4096,test=128", "--model", arguments.model, "--local-batch",
-                               str(arguments.batch), "--window-steps", str(arguments.steps), "--warmup-steps", "5", "--threads", str(arguments.threads),
-                               "--json", "--out", out, *options], capture_output=True, text=True)
+                               str(arguments.batch), *length, "--threads", "1" if is_training else str(arguments.threads), "--json", "--out", out, *options], capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"option_prices.py: {done.stderr.strip()}")
-    steps = sorted(json.loads(done.stdout)["ranks"][0]["step_s"])
+    steps = sorted(json.loads(done.stdout)["ranks"][0]["step_s"][WARM_UP if is_training else 0:])
     return 1000 * steps[len(steps) // 4]  # the lower quartile: other programs only add
 
 
@@ -46,7 +51,7 @@ def main():
         pairs = []
         for i in range(arguments.rounds):
             order = [("with", OPTIONS[name]), ("without", BESIDE.get(name, []))]
-            times = {which: step_ms(arguments, options) for which, options in (order if i % 2 else order[::-1])}
+            times = {which: step_ms(arguments, options, name in IN_TRAININGS) for which, options in (order if i % 2 else order[::-1])}
             pairs.append(times)
         ratios = [pair["with"] / pair["without"] for pair in pairs]
         rows.append({"option": name, "model": arguments.model, "batch": arguments.batch, "ratio": statistics.median(ratios), "least": min(ratios),

@@ -233,12 +233,17 @@ struct Mark {
   base::TimePoint at{};  ///< on the host's clock
 };
 
+/// Which squares of gradients a step adds up: those of this engine's passes, before gradients are summed over
+/// ranks, and those of the sums.
+enum class SquaresOf { passes, sums };
+
 /// The results of a step of a StepQueue.
 struct QueuedStep {
   LossSums local;                          ///< this engine's samples, over all passes of the step
   std::array<float, kVoteFloats> votes{};  ///< behind the gradients when update() began
   bool is_left_out = false;                ///< whether the device skipped the update
   double gradient_norm = 0;                ///< as Engine::gradient_norm()
+  std::array<double, 2> squares{};         ///< by SquaresOf: what add_squares() has added
   std::vector<Mark> marks;                 ///< in the order of the queue
 };
 
@@ -282,6 +287,8 @@ class StepQueue {
   /// Records when the device reaches this point. forward(), Engine::backward() and update() record gap, copy,
   /// forward, backward, transfer and update themselves.
   virtual void mark(Stage until) = 0;
+  /// Adds Engine::gradient_squares() of [begin, end) at this point of the queue to QueuedStep::squares.
+  virtual void add_squares(SquaresOf of, std::int64_t begin, std::int64_t end) = 0;
   /// Like Engine::update() with the step's StepUpdate, unless the votes forbid it. Ends the step.
   virtual void update() = 0;
   /// The results of the oldest step that was not collected. Waits for that step, but not for later ones.
@@ -343,6 +350,11 @@ class Engine {
   /// Applies gradients() to weights() by `rule`, at learning rate `lr`. `update` counts from 1 (Adam's bias
   /// correction). Running statistics: running = (1 - momentum) * running + momentum * slot.
   virtual void update(const UpdateRule& rule, double lr, std::int64_t update) = 0;
+  /// The sum of squares of gradients() in [begin, end), over the parameters that update() changes. Both ends
+  /// lie between parameters.
+  ///
+  /// Cost     one pass over these gradients; a device that computes asynchronously is waited for
+  [[nodiscard]] virtual double gradient_squares(std::int64_t begin, std::int64_t end) = 0;
   /// The L2 norm of the gradient before the last update() clipped it (UpdateRule::clips()). A device that
   /// computes asynchronously is waited for.
   [[nodiscard]] virtual double gradient_norm() { return 0; }

@@ -35,6 +35,16 @@ struct BucketRecord {
   std::optional<std::vector<double>> ready_s = {};
 };
 
+/// Squared norms of gradients in measured steps of an epoch. Both lists have one value for each `mean_of`
+/// consecutive ones of these steps: their mean.
+struct GradientSquares {
+  std::int64_t every = 0;  ///< updates from one measured step to the next
+  std::int64_t small_batch = 0, large_batch = 0;
+  std::int64_t mean_of = 1;
+  std::vector<double> small;  ///< mean over the small batches of a step
+  std::vector<double> large;  ///< of the global batch
+};
+
 struct EpochRecord {
   std::int64_t epoch = 0;    ///< from 1
   std::int64_t updates = 0;  ///< since the start of the training
@@ -59,6 +69,8 @@ struct EpochRecord {
   /// how many of them were clipped.
   std::optional<double> gradient_norm = {}, largest_gradient_norm = {};
   std::optional<std::int64_t> clipped = {};
+  /// With --noise-scale. None: a step was one batch alone, or too short for a measured step.
+  std::optional<GradientSquares> gradient_squares = {};
 };
 
 /// How a training used its test set. Missing in older records and for timed windows.

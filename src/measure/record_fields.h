@@ -58,6 +58,16 @@ void fields(A& archive, In<A, LastStepsRecord>& value) {
 }
 
 template <typename A>
+void fields(A& archive, In<A, GradientSquares>& value) {
+  archive("every", value.every);
+  archive("small_batch", value.small_batch);
+  archive("large_batch", value.large_batch);
+  archive("mean_of", value.mean_of);
+  archive("small", value.small);
+  archive("large", value.large);
+}
+
+template <typename A>
 void fields(A& archive, In<A, EpochRecord>& value) {
   archive("epoch", value.epoch);
   archive("updates", value.updates);
@@ -79,6 +89,7 @@ void fields(A& archive, In<A, EpochRecord>& value) {
   where_present(archive, "gradient_norm", value.gradient_norm);
   where_present(archive, "largest_gradient_norm", value.largest_gradient_norm);
   where_present(archive, "clipped", value.clipped);
+  where_present(archive, "gradient_squares", value.gradient_squares);
 }
 
 template <typename A>

@@ -85,7 +85,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"threads", cores, refuse, none},
     {"local-batch", size, none, none},
     {"global-batch", size, none, none},
-    {"shard", remedy, refuse, none},  // a shard's samples have batch-norm statistics of their own
+    {"shard", remedy, refuse, none},        // a shard's samples have batch-norm statistics of their own
+    {"micro-batch", remedy, refuse, none},  // likewise those of a micro-batch
     {"bn", remedy, refuse, none},
     {"pin", cores, refuse, none},
     {"measured-kernels", execution, refuse, none},
@@ -101,6 +102,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"test-set", fixed, refuse, refuse},        // another epoch's weights are tested
     {"early-stopping", length, none, refuse},
     {"on-nan", rule, remark, none},  // nothing in a training that does not diverge
+    {"noise-scale", execution, none, none},
 
     // The learning rule: train/given/rule_rows.cc.
     {"optimizer", remedy, refuse, none},

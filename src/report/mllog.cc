@@ -81,6 +81,13 @@ double evaluation_s(const Record& record) {
   return evaluated > 0 ? longest / static_cast<double>(evaluated) : 0;
 }
 
+/// Samples of a forward pass.
+std::int64_t samples_of_pass(const Record& record) {
+  for (const char* const cut : {"shard", "micro-batch"})
+    if (const double samples = number_of(record, cut); samples > 0) return static_cast<std::int64_t>(samples);
+  return record.local_batch;
+}
+
 void log_setup(Log& log, const Record& record) {
   log.point("submission_benchmark",
             fmt::format("{} on {}", record.model.name, measure::name_of_data(record)));
@@ -91,7 +98,7 @@ void log_setup(Log& log, const Record& record) {
             fmt::format("{} x {}", record.workers, record.device_name.value_or(record.environment.cpu)));
   log.point("seed", static_cast<std::int64_t>(number_of(record, "seed")));
   log.point("global_batch_size", record.global_batch);
-  log.point("gradient_accumulation_steps", 1);
+  log.point("gradient_accumulation_steps", record.local_batch / samples_of_pass(record));
   log.point("train_samples", record.data.train_samples);
   log.point("eval_samples", record.data.test_samples);
   log.point("opt_name", setting_or(record, "optimizer", "sgd"));
@@ -99,7 +106,7 @@ void log_setup(Log& log, const Record& record) {
   log.point("opt_learning_rate_warmup_epochs", number_of(record, "warmup"));
   log.point("opt_weight_decay", number_of(record, "weight-decay"));
   log.point("model_bn_span",
-            setting_or(record, "bn", "local") == "sync" ? record.global_batch : record.local_batch);
+            setting_or(record, "bn", "local") == "sync" ? record.global_batch : samples_of_pass(record));
 }
 
 std::string log_of(const Record& record) {

@@ -38,7 +38,8 @@ class Worker {
         window_(job, communicator),
         slow_(job.options.lookahead, job.options.ema),
         watch_(job.options.schedule, job.options.early_stopping),
-        epoch_(job.resolved.global_batch, keeps_steps(job), job.options.rule),
+        epoch_(job.resolved.global_batch, keeps_steps(job), job.options.rule,
+               SquaresSchedule(job).described()),
         events_(job, communicator.rank() == 0),
         recovery_(job, communicator, events_) {}
 
@@ -279,7 +280,7 @@ class Worker {
     const double seconds = time_step(step);
     enough_ = step.result.all.enough || enough_;
     if (!is_updated) return epoch_.add_skipped(seconds, lr), step.result.all.stop;
-    epoch_.add({update + 1, step.result.local, lr, seconds, step.result.gradient_norm});
+    epoch_.add({update + 1, step.result.local, lr, seconds, step.result.gradient_norm, step.result.squares});
     events_.step({update + 1, step.epoch + 1, epoch_.mean_loss(), lr, seconds});
     return step.result.all.stop;
   }

@@ -80,6 +80,19 @@ TEST(Mllog, IsReadBackByItsGrammar) {
   EXPECT_EQ(of_key(all, "run_stop")[0]["metadata"]["status"], "success");
 }
 
+// Gradients of several passes are added before an update.
+TEST(Mllog, CountsThePassesOfAStep) {
+  auto record = training();
+  const auto value_of = [&](const char* key) {
+    return of_key(events(mllog_files({&record, 1})[0].text), key)[0]["value"].get<std::int64_t>();
+  };
+  EXPECT_EQ(value_of("gradient_accumulation_steps"), 1);
+  EXPECT_EQ(value_of("model_bn_span"), record.local_batch);
+  record.settings["micro-batch"] = "32";
+  EXPECT_EQ(value_of("gradient_accumulation_steps"), record.local_batch / 32);
+  EXPECT_EQ(value_of("model_bn_span"), 32);
+}
+
 // Each interval ends, in the order in which intervals have to be nested, and no time runs backwards.
 TEST(Mllog, EndsEveryInterval) {
   const auto record = training();

@@ -31,6 +31,9 @@ class ForwardingEngine : public engine::Engine {
   void update(const engine::UpdateRule& rule, double lr, std::int64_t update) override {
     engine_->update(rule, lr, update);
   }
+  double gradient_squares(std::int64_t begin, std::int64_t end) override {
+    return engine_->gradient_squares(begin, end);
+  }
   engine::LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count,
                             int views, std::span<double> logits) override {
     return engine_->evaluate(images, labels, count, views, logits);

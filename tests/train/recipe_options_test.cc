@@ -156,6 +156,48 @@ TEST_F(RecipeOptions, ErasingKeepsBits) {
   keeps_bits([](Options& options) { options.random_erasing = 0.5; });
 }
 
+// The sum is formed pass by pass, whatever computes a pass.
+TEST_F(RecipeOptions, MicroBatchesKeepBits) {
+  for (const char* device : {"cpu", "reference", "cuda-on-host"}) {
+    SCOPED_TRACE(device);
+    Options options = on(device);
+    options.shard = 0;
+    options.micro_batch = 2;
+    options.workers = 2;
+    const auto whole = checkpoint_of(options, std::string(device) + "-whole");
+    EXPECT_EQ(checkpoint_in_parts(options), whole) << "resumed";
+    options.threads = 2;
+    EXPECT_EQ(checkpoint_of(options, std::string(device) + "-threads"), whole);
+    options.micro_batch = 4;
+    EXPECT_NE(checkpoint_of(options, std::string(device) + "-four"), whole) << "its batch norm sees others";
+  }
+}
+
+// Without batch norm a batch in parts is the batch, up to rounding; and it needs less memory.
+TEST_F(RecipeOptions, MicroBatchesTrainLikeTheWhole) {
+  for (const char* device : {"cpu", "reference", "cuda-on-host"}) {
+    SCOPED_TRACE(device);
+    Options options = on(device);
+    options.shard = 0;
+    options.model = short_head();
+    options.log_steps = true;
+    const auto whole = train(options);
+    options.micro_batch = 2;
+    const auto parts = train(options);
+    ASSERT_EQ(parts.steps.size(), whole.steps.size());
+    for (std::size_t i = 0; i < whole.steps.size(); ++i)
+      EXPECT_NEAR(parts.steps[i].loss, whole.steps[i].loss, 1e-5 * whole.steps[i].loss) << "step " << i;
+    const auto activations = [](const measure::Record& record) {
+      const auto& lines = record.memory.device ? record.memory.device->plan_lines : record.memory.plan_lines;
+      return lines.at("activations");
+    };
+    EXPECT_LT(activations(parts), activations(whole) / 4);
+    EXPECT_THAT(parts.notes, testing::Contains(HasSubstr("8 micro-batches of 2")));
+    EXPECT_EQ(parts.settings.at("micro-batch"), "2");
+    EXPECT_FALSE(whole.settings.contains("micro-batch"));
+  }
+}
+
 TEST_F(RecipeOptions, ClippingIsRecorded) {
   for (const char* device : {"cpu", "reference", "cuda-on-host"})
     for (const bool waits : {false, true}) {  // --on-nan skip: no queue on a device

@@ -155,6 +155,9 @@ class CpuEngine final : public Engine {
     if (rule.clips()) gradient_norm_ = weight_passes_.clip(exec_, rule);
     weight_passes_.update(exec_, make_update(rule, lr, update));
   }
+  double gradient_squares(std::int64_t begin, std::int64_t end) override {
+    return weight_passes_.gradient_squares(exec_, begin, end);
+  }
   double gradient_norm() override { return gradient_norm_; }
 
   void observe(OpObserver observer) override { observer_ = std::move(observer); }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/cuda/host_copies.h"
 #include "engine/cuda/input_buffers.h"
 #include "engine/cuda/optimizer.h"
 #include "engine/cuda/program.h"
@@ -33,12 +34,9 @@ class CudaEngine final : public Engine {
         stored_(*runtime_, memory_, program_.graph(), options.stored_images),
         gradients_(gradient_memory(program_.options(), layout(), memory_, kVoteFloats)),
         arrays_(allocate_arrays()),
+        host_(*runtime_, compute_, arrays_, layout().elements),
         exec_(make_context()),
-        optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_,
-                   {.report = reports_.on_device(),
-                    .is_halted = reports_.is_halted(),
-                    .step = inputs_.step_numbers(),
-                    .update = inputs_.update_numbers()}),
+        optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_, reports_, inputs_),
         sections_(*runtime_, compute_, program_.options().captures, why_eager(program_)),
         backward_sections_(cut_backward_pass(program_, {})) {
     for (const auto& entry : program_.ops()) entry.op->start(exec_);
@@ -50,34 +48,27 @@ class CudaEngine final : public Engine {
   [[nodiscard]] const graph::Layout& layout() const override { return program_.layout(); }
   [[nodiscard]] const graph::MemoryPlan& plan() const override { return plan_; }
 
-  std::span<float> weights() override { return host_copies_.front(); }
-  std::span<float> optimizer_state(int slot) override {
-    base::expects(slot >= 0 && slot + 1 < static_cast<int>(host_copies_.size()),
-                  "the rule keeps this state slot");
-    return host_copies_[static_cast<std::size_t>(slot) + 1];
-  }
+  std::span<float> weights() override { return host_.weights(); }
+  std::span<float> optimizer_state(int slot) override { return host_.state(slot); }
   base::Array weights_array() override { return {arrays_.weights, flat_bytes() / sizeof(float), &memory_}; }
   base::Array gradients() override {
     return gradients_.array().subarray(0, gradients_.size == 0 ? 0 : flat_bytes() / sizeof(float));
   }
 
   void fetch() override {
-    if (host_is_current_) return;
-    for (std::size_t i = 0; i < host_copies_.size(); ++i)
-      runtime_->copy_to_host(compute_, host_copies_[i].data(), device_array(i), host_copies_[i].size_bytes());
+    if (host_.are_current()) return;
+    host_.read_device();
     settle();
-    host_is_current_ = true;
+    host_.become_current(true);
   }
   void weights_changed() override {
-    base::expects(host_is_current_, "weights are fetched before they are written: the update would be lost");
+    base::expects(host_.are_current(),
+                  "weights are fetched before they are written: the update would be lost");
     base::expects(reports_.is_empty(), "all steps are collected before weights are written");
     runtime_->fill_bytes(compute_, reports_.is_halted(), 0, sizeof(std::int32_t));
-    for (std::size_t i = 0; i < host_copies_.size(); ++i)
-      runtime_->copy_to_device(compute_, device_array(i), host_copies_[i].data(),
-                               host_copies_[i].size_bytes());
+    host_.write_device();
     optimizer_.pack();
     settle();  // so that the caller may write them again
-    host_is_current_ = true;
   }
 
   [[nodiscard]] std::optional<DeviceMemoryUse> device_memory() const override {
@@ -120,7 +111,7 @@ class CudaEngine final : public Engine {
     if (sections_.captures()) work_on_black_images(*this, program_.options(), coming);
     sections_.capture_new(false);
     stored_.blacken(false);
-    host_is_current_ = true;
+    host_.become_current(true);
     weights_changed();
     runtime_->set_step(-1);
     runtime_->seal(true);
@@ -143,12 +134,17 @@ class CudaEngine final : public Engine {
 
   void update(const UpdateRule& rule, double lr, std::int64_t update) override {
     base::expects(reports_.is_empty(), "all steps are collected before an update that is not in the queue");
-    runtime_->set_op("update");
     optimizer_.put_numbers({.rule = rule, .lr = lr, .number = update});
     run_update(false);
   }
 
-  double gradient_norm() override { return reports_.gradient_norm(); }
+  double gradient_squares(std::int64_t begin, std::int64_t end) override {
+    double* const sum = reports_.squares(SquaresOf::passes);
+    runtime_->fill_bytes(compute_, sum, 0, sizeof *sum);
+    optimizer_.add_squares(begin, end, sum);
+    return *reports_.wait_for_report().squares;
+  }
+  double gradient_norm() override { return reports_.wait_for_report().gradient_norm; }
 
   StepQueue* step_queue() override { return program_.options().training ? &queue_ : nullptr; }
 
@@ -186,16 +182,19 @@ class CudaEngine final : public Engine {
       }
       reports_.mark(Stage::gap);
       engine_.begin_training_pass(input);
-      const auto numbers = engine_.optimizer_.numbers_of(update);
       const auto batch = engine_.inputs_.put(input, engine_.compute_,
                                              {.flags = flags,
                                               .is_first_pass = is_first_pass,
                                               .report = reports_.of_open_step(),
-                                              .update = numbers});
+                                              .update = engine_.optimizer_.numbers_of(update)});
       reports_.mark(Stage::copy);
       engine_.run_forward(batch);
       reports_.mark(Stage::forward);
       ends_.back().samples += engine_.exec_.samples;
+    }
+
+    void add_squares(SquaresOf of, std::int64_t begin, std::int64_t end) override {
+      engine_.optimizer_.add_squares(begin, end, reports_.squares(of));
     }
 
     void update() override {
@@ -236,23 +235,13 @@ class CudaEngine final : public Engine {
     return static_cast<std::size_t>(layout().elements) * sizeof(float);
   }
 
-  /// Allocates the flat arrays, and the host's copies of weights and state.
   FlatArrays allocate_arrays() {
     const auto allocate = [&] { return reinterpret_cast<float*>(runtime_->allocate(flat_bytes())); };
     FlatArrays arrays{.weights = allocate(), .gradients = gradients_.data.get()};
     const CompileOptions& options = program_.options();
     const int slots = options.training ? state_slots(options.rule) : 0;
     for (int slot = 0; slot < slots; ++slot) arrays.state.push_back(allocate());
-    for (int i = 0; i < 1 + slots; ++i) {
-      auto* copy = reinterpret_cast<float*>(runtime_->allocate_pinned(flat_bytes()));
-      std::fill_n(copy, layout().elements, 0.0f);
-      host_copies_.emplace_back(copy, static_cast<std::size_t>(layout().elements));
-    }
     return arrays;
-  }
-  /// The device array of host_copies_[i].
-  [[nodiscard]] float* device_array(std::size_t i) const {
-    return i == 0 ? arrays_.weights : arrays_.state[i - 1];
   }
 
   ExecContext make_context() {
@@ -380,7 +369,7 @@ class CudaEngine final : public Engine {
       optimizer_.update();
     });
     runtime_->set_op("");
-    host_is_current_ = false;
+    host_.become_current(false);
   }
 
   /// Evaluates `count` samples of `given`.
@@ -424,15 +413,14 @@ class CudaEngine final : public Engine {
   StepReports reports_;
   StoredImages stored_;
   const base::OwnedArray gradients_;
-  std::vector<std::span<float>> host_copies_;  ///< pinned copies of the weights, then of the state by slot
   const FlatArrays arrays_;
+  HostCopies host_;
   LossResult* pinned_loss_ = nullptr;
   ExecContext exec_;
   Optimizer optimizer_;
   LogitsReader logits_;
   Sections sections_;
   std::vector<BackwardSection> backward_sections_;
-  bool host_is_current_ = true;
   bool has_forward_ = false;
   OpObserver observer_;
   Queue queue_{*this};

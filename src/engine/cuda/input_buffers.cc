@@ -100,6 +100,9 @@ InputBuffers::InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& 
       takes_draws_(options.stored_images > 0),
       offsets_(offsets(graph, layout, options)),
       current_(runtime.allocate(static_cast<std::size_t>(offsets_.all - offsets_.current))) {
+  // An update without a forward pass finds a step that is not queued.
+  runtime.fill_bytes(copies, current_, 0, static_cast<std::size_t>(offsets_.all - offsets_.current));
+  runtime.synchronize(copies);
   for (Set& set : sets_) {
     set.pinned = runtime.allocate_pinned(static_cast<std::size_t>(offsets_.all));
     std::fill_n(set.pinned, offsets_.all, std::byte{0});  // gaps are copied too

@@ -43,7 +43,6 @@ Optimizer::Tables Optimizer::tables_of(const Program& program) {
     tables.running = take(tables.update.running.size(), sizeof(RunningSlot));
     const bool has_rates = program.options().rule.has_layer_rates();
     const bool clips = program.options().rule.clips();
-    if (!has_rates && !clips) tables.update.lars_chunks.clear();
     const std::size_t chunks = tables.update.lars_chunks.size();
     tables.lars_chunks = take(chunks, sizeof(LarsChunk));
     tables.norms = take(2 * chunks, sizeof(double));
@@ -67,13 +66,17 @@ std::int64_t Optimizer::pinned_bytes(const Program& program) {
 }
 
 Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, const DeviceMemory& memory,
-                     const Arena& arena, FlatArrays arrays, const UpdatePlaces& places)
+                     const Arena& arena, FlatArrays arrays, const StepReports& reports,
+                     const InputBuffers& inputs)
     : program_(program),
       runtime_(runtime),
       compute_(compute),
       memory_(memory),
       arrays_(std::move(arrays)),
-      places_(places) {
+      places_{.report = reports.on_device(),
+              .is_halted = reports.is_halted(),
+              .step = inputs.step_numbers(),
+              .update = inputs.update_numbers()} {
   const Tables tables = tables_of(program);
   memory_at_ = runtime.allocate(static_cast<std::size_t>(tables.all));
   if (const auto pinned = static_cast<std::size_t>(pinned_bytes(program)); pinned > 0) {
@@ -83,6 +86,7 @@ Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, c
   tiles_ = static_cast<int>(tables.update.tiles.size());
   elements_ = tables.update.elements;
   chunks_ = static_cast<int>(tables.update.lars_chunks.size());
+  for (const LarsChunk& chunk : tables.update.lars_chunks) chunk_begins_.push_back(chunk.begin);
   running_ = static_cast<int>(tables.update.running.size());
   lars_chunks_at_ = tables.lars_chunks;
   first_lars_chunk_at_ = tables.first_lars_chunk;
@@ -200,6 +204,20 @@ void Optimizer::compute_rates(double* rates) const {
                                       .numbers = places_.update,
                                       .partial = norms,
                                       .rates = rates});
+}
+
+void Optimizer::add_squares(std::int64_t begin, std::int64_t end, double* sum) const {
+  const auto first = std::ranges::lower_bound(chunk_begins_, begin),
+             last = std::ranges::lower_bound(chunk_begins_, end);
+  if (first == last) return;
+  auto* const partial = reinterpret_cast<double*>(memory_at_ + norms_at_);
+  const auto count = static_cast<int>(last - first);
+  runtime_.launch(compute_,
+                  GradientSquares{.chunks = at<LarsChunk>(lars_chunks_at_) + (first - chunk_begins_.begin()),
+                                  .chunk_count = count,
+                                  .gradients = arrays_.gradients,
+                                  .partial = partial});
+  runtime_.launch(compute_, AddSquares{.partial = partial, .chunk_count = count, .sum = sum});
 }
 
 void Optimizer::clip() const {

@@ -19,13 +19,8 @@ namespace paceline::engine::cuda {
 /// lines are host memory too.
 [[nodiscard]] graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device);
 
-/// What an update reads and writes on the device besides the flat arrays, at addresses that stay the same.
-struct UpdatePlaces {
-  StepReport* report = nullptr;
-  const std::int32_t* is_halted = nullptr;
-  const StepNumbers* step = nullptr;
-  UpdateNumbers* update = nullptr;  ///< by slot
-};
+class InputBuffers;
+class StepReports;
 
 /// The flat arrays on the device.
 struct FlatArrays {
@@ -38,10 +33,10 @@ class Optimizer {
  public:
   /// Allocates and fills its tables on the device.
   Optimizer(const Program& program, Runtime& runtime, Stream compute, const DeviceMemory& memory,
-            const Arena& arena, FlatArrays arrays, const UpdatePlaces& places);
+            const Arena& arena, FlatArrays arrays, const StepReports& reports, const InputBuffers& inputs);
 
-  // What differs between updates is in UpdatePlaces::update before update() runs, which does work that is the
-  // same each time and can be captured. In a queue InputBuffers copies it there with the batch.
+  // What differs between updates is in InputBuffers::update_numbers() before update() runs, which does work
+  // that is the same each time and can be captured. In a queue it is copied there with the batch.
 
   /// The numbers of `update`, by slot.
   ///
@@ -54,6 +49,9 @@ class Optimizer {
   /// device's `is_halted` is not 0. With a rule that clips, the step's report gets the norm of the gradients,
   /// which are clipped in place.
   void update() const;
+  /// Adds the squares of the gradients of [begin, end) to `*sum`, on the compute stream (Engine's
+  /// gradient_squares()).
+  void add_squares(std::int64_t begin, std::int64_t end, double* sum) const;
   /// Rewrites the copies that convolutions read. Call it after the weights were written from outside.
   void pack() const { pack(layers_); }
 
@@ -87,12 +85,19 @@ class Optimizer {
   const Stream compute_;
   const DeviceMemory& memory_;
   const FlatArrays arrays_;
-  const UpdatePlaces places_;
+  /// On the device, at addresses that stay the same.
+  const struct Places {
+    StepReport* report;
+    const std::int32_t* is_halted;
+    const StepNumbers* step;
+    UpdateNumbers* update;  ///< by slot
+  } places_;
   std::byte* memory_at_ = nullptr;
   std::byte* pinned_numbers_ = nullptr;  ///< of put_numbers()
   Event copied_;                         ///< whether they have been
   int tiles_ = 0, chunks_ = 0, running_ = 0;
-  std::int64_t elements_ = 0;  ///< trainable elements
+  std::int64_t elements_ = 0;               ///< trainable elements
+  std::vector<std::int64_t> chunk_begins_;  ///< of each chunk, in the flat arrays; they increase
   /// All layers, and the first ones, which update() packs with a kernel of their own.
   Layers layers_, apart_;
   // Offsets of the tables; that of the tiles is 0.

@@ -37,6 +37,7 @@ StepReports::StepReports(Runtime& runtime, Stream compute)
       is_halted_(reinterpret_cast<std::int32_t*>(on_device_ + 1)),
       anchor_(runtime.make_timed_event()) {
   auto* pinned = reinterpret_cast<StepReport*>(runtime.allocate_pinned(kSlots * sizeof(StepReport)));
+  std::fill_n(pinned, kSlots, StepReport{});
   for (Slot& slot : slots_) slot.pinned = pinned++;
 }
 
@@ -77,6 +78,7 @@ QueuedStep StepReports::collect() {
                   .is_left_out = oldest.pinned->is_left_out != 0};
   std::ranges::copy(oldest.pinned->votes, step.votes.begin());
   step.gradient_norm = oldest.pinned->gradient_norm;
+  std::ranges::copy(oldest.pinned->squares, step.squares.begin());
   const auto after_last = [&](Event event) {
     return last_at_ + std::chrono::duration_cast<base::Clock::duration>(
                           std::chrono::duration<double>(runtime_.seconds_between(last_, event)));
@@ -90,12 +92,12 @@ QueuedStep StepReports::collect() {
   return step;
 }
 
-double StepReports::gradient_norm() {
+const StepReport& StepReports::wait_for_report() {
   base::expects(is_empty(), "all steps are collected before a report is read apart from them");
   StepReport* const pinned = slot(first_).pinned;
   runtime_.copy_to_host(compute_, pinned, on_device_, sizeof(StepReport));
   runtime_.synchronize(compute_);
-  return pinned->gradient_norm;
+  return *pinned;
 }
 
 std::vector<BackwardSection> cut_backward_pass(const Program& program, std::span<const std::int64_t> ends) {

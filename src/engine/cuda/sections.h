@@ -60,6 +60,8 @@ class StepReports {
   /// On the device: what the passes of a step have added up, and whether updates are halted.
   [[nodiscard]] StepReport* on_device() const { return on_device_; }
   [[nodiscard]] std::int32_t* is_halted() const { return is_halted_; }
+  /// On the device: to which squares of a step's gradients are added.
+  [[nodiscard]] double* squares(SquaresOf of) const { return on_device_->squares + static_cast<int>(of); }
 
   [[nodiscard]] bool is_open() const { return is_open_; }
   /// In pinned memory: the report of the open step.
@@ -79,10 +81,10 @@ class StepReports {
   void close();
   /// Returns the oldest closed step, and waits for its end. The caller fills in `local.samples`.
   [[nodiscard]] QueuedStep collect();
-  /// What the last update outside of the queue has reported; waits for it.
+  /// What a step outside of the queue has reported so far; waits for it. Valid until the next call.
   ///
   /// Requires  is_empty()
-  [[nodiscard]] double gradient_norm();
+  [[nodiscard]] const StepReport& wait_for_report();
 
   [[nodiscard]] static std::int64_t device_bytes() { return sizeof(StepReport) + sizeof(std::int32_t); }
   [[nodiscard]] static std::int64_t pinned_bytes() { return kSlots * sizeof(StepReport); }

@@ -120,6 +120,7 @@ class GhostEngine final : public Engine {
     sleeper_.forget();
     sleeper_.sleep(factor_ * phases_.update_s);
   }
+  double gradient_squares(std::int64_t, std::int64_t) override { return 0; }
   LossSums evaluate(std::span<const float>, std::span<const std::int32_t>, int count, int,
                     std::span<double> logits) override {
     std::ranges::fill(logits, 0.0);

@@ -31,16 +31,24 @@ double norm(const T* values, std::int64_t count) {
   return std::sqrt(squares);
 }
 
-/// The L2 norm of the gradients of all parameters that learn.
+/// The sum of squares of the gradients in [begin, end) of all parameters that learn.
 template <typename T>
-double norm_of(const graph::Graph& graph, const graph::Layout& layout, std::span<const T> gradients) {
+double squares_of(const graph::Graph& graph, const graph::Layout& layout, std::span<const T> gradients,
+                  std::int64_t begin, std::int64_t end) {
   double squares = 0;
   for (const graph::Slot& slot : layout.slots) {
     const graph::Parameter& parameter = graph.parameters[static_cast<std::size_t>(slot.parameter)];
+    if (slot.offset < begin || slot.offset >= end) continue;
     if (!graph::is_trainable(parameter.role) || parameter.is_frozen()) continue;
     squares += std::pow(norm(gradients.data() + slot.offset, slot.elements), 2);
   }
-  return std::sqrt(squares);
+  return squares;
+}
+
+/// The L2 norm of all of them.
+template <typename T>
+double norm_of(const graph::Graph& graph, const graph::Layout& layout, std::span<const T> gradients) {
+  return std::sqrt(squares_of(graph, layout, gradients, 0, layout.elements));
 }
 
 /// Calls apply(w, g, a, b) for each element, all double; what it leaves in w, a, b is stored.
@@ -242,6 +250,9 @@ class ReferenceEngine final : public Engine {
     apply_update<float>(graph_, layout_, rule, lr, update, weights(), gradients().host(), state);
     if (rule.clips()) gradient_norm_ = norm_of<float>(graph_, layout_, gradients().host());
     weights_changed();
+  }
+  double gradient_squares(std::int64_t begin, std::int64_t end) override {
+    return squares_of<float>(graph_, layout_, gradients().host(), begin, end);
   }
   double gradient_norm() override { return gradient_norm_; }
 

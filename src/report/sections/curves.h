@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/trainings/converge.h"
+#include "analysis/trainings/noise.h"
 #include "analysis/trainings/whole_trainings.h"
 #include "report/document.h"
 
@@ -45,6 +46,13 @@ namespace paceline::report {
 [[nodiscard]] std::optional<Table> claims_table(const analysis::Convergence& result);
 /// The same as a sentence about the large batch.
 [[nodiscard]] std::optional<std::string> text_about_claim(const analysis::Convergence& result);
+
+/// The noise scale of the gradient over epochs, of points whose interval has two ends. `caption` says which
+/// training it is.
+[[nodiscard]] Plot noise_plot(const analysis::NoiseCourse& course, const std::string& id,
+                              const std::string& caption);
+/// The same as a sentence: up to which batch samples are not wasted.
+[[nodiscard]] std::string text_about_noise(const analysis::NoiseCourse& course);
 
 /// Plots the variants' test accuracy over epochs, over updates and over seconds of training, as means over
 /// seeds. The last plot has only variants whose seconds can be compared with the first's. None if nothing was

@@ -367,6 +367,11 @@ std::optional<Section> training_section(const Conclusions& conclusions) {
     }
     section.blocks.push_back(loss_plot(record, id));
     if (!record.epochs.empty()) section.blocks.push_back(accuracy_plot(record, id));
+    if (const auto noise = analysis::noise_course(record)) {
+      section.blocks.push_back(plain(text_about_noise(*noise)));
+      if (auto plot = noise_plot(*noise, id, caption_of(record)); !plot.series.front().points.empty())
+        section.blocks.push_back(std::move(plot));
+    }
   }
   if (section.blocks.empty()) return std::nullopt;
   return section;

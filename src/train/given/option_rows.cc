@@ -69,6 +69,10 @@ std::string name_of_shuffle(const Options& options) {
   return options.shuffle_window == 0 ? "" : fmt::format("window:{}", options.shuffle_window);
 }
 
+constexpr auto name_of_noise_scale = [](const Options& o) {
+  return o.noise_scale == 0 ? std::string("off") : std::to_string(o.noise_scale);
+};
+
 // --test-time-augmentation: how many views of an image each name stands for.
 constexpr std::string_view kNamesOfViews = "none|flip|flip-shift";
 constexpr std::array kViews{1, 2, 6};
@@ -194,6 +198,10 @@ constexpr OptionRow<Options> kTrainingRows[] = {
      "cut the global batch into shards of s samples; one worker then gives the same bits as every number of "
      "workers that gives each a power of two of whole shards; slower",
      kRuns | kEvaluate, at<&O::shard>({.least = 1, .most = kLargestBatch})},
+    {"micro-batch", "m", kWho,
+     "a worker computes its batch in parts of m samples, one after the other, and adds their gradients, so that a "
+     "batch may be larger than the memory; batch norm then takes its statistics from m samples",
+     kRuns, at<&O::micro_batch>({.least = 1, .most = kLargestBatch, .left_out = "0"})},
     {"bn", "MODE", kWho,
      "which samples share batch-norm statistics: local (a worker's), sync (all workers'), ghost:N (groups of "
      "N)",
@@ -268,8 +276,15 @@ constexpr OptionRow<Options> kTrainingRows[] = {
      "checkpoint in --out at a quarter of the learning rate, at most 5 times; skip: skip such updates, at "
      "most 10 in a row",
      kTrain, at<&O::on_nan>({.left_out = "stop"})},
+    {"noise-scale", "K|off", kHowLong,
+     "with several workers, or with --shard: measure in every K-th step how noisy the gradient is, from which "
+     "follows how large a batch may become before it wastes samples; under 0.5 % of a step",
+     kTrainings | kStudy | kSearch,
+     Field<O>([](O& o, Text t) { o.noise_scale = t == "off" ? 0 : base::whole_number(t, 1); },
+              [](const O& o) { return o.noise_scale == Options{}.noise_scale ? "" : name_of_noise_scale(o); },
+              name_of_noise_scale)},
 };
-static_assert(has_rows<Options>(kTrainingRows, "model", "on-nan"));
+static_assert(has_rows<Options>(kTrainingRows, "model", "noise-scale"));
 
 constexpr OptionRow<Options> kLinkRows[] = {
     {"parallel", "HOW", kBetween,

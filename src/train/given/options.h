@@ -102,7 +102,8 @@ struct Options {
   int threads = 0;  ///< cores per worker; 0: cores of the machine / workers, at least 1
   std::int64_t local_batch = 0;
   std::int64_t global_batch = 0;
-  std::int64_t shard = 0;  ///< > 0: the same bits for every number of workers that resolve() accepts
+  std::int64_t micro_batch = 0;  ///< > 0: a worker computes its batch in passes of so many samples
+  std::int64_t shard = 0;        ///< > 0: the same bits for every number of workers that resolve() accepts
   bool pin = true;
   bool measured_kernels = false;       ///< choose kernels by measurement; --shard always chooses by shape
   bool deterministic = false;          ///< GPUs: a fixed order of additions in NCCL (done by the backend)
@@ -133,7 +134,8 @@ struct Options {
   int evaluate_every = 1;           ///< epochs between evaluations; 0: never
   std::optional<TestSet> test_set;  ///< none: see test_policy()
   OnNan on_nan = OnNan::stop;
-  int early_stopping = 0;  ///< > 0: ends after this many epochs without a better validation figure
+  std::int64_t noise_scale = 10;  ///< updates from one step with measured squares to the next; 0: none
+  int early_stopping = 0;         ///< > 0: ends after this many epochs without a better validation figure
   /// > 0: this run ends after this many epochs of the training, with a checkpoint from which another run
   /// continues. The schedule stays that of the whole training.
   std::int64_t pause_after_epochs = 0;

@@ -102,21 +102,60 @@ void resolve_shards(const Options& options, Resolved& run) {
          "--shard {} does not divide the local batch {} (global batch {} / {} workers); choose a shard that "
          "divides it",
          options.shard, run.local_batch, run.global_batch, run.workers);
-  run.shards_per_worker = run.local_batch / options.shard;
-  if (run.workers > 1 && !std::has_single_bit(static_cast<std::uint64_t>(run.shards_per_worker)))
+  run.passes_per_worker = run.local_batch / options.shard;
+  if (run.workers > 1 && !std::has_single_bit(static_cast<std::uint64_t>(run.passes_per_worker)))
     fail(ErrorKind::usage,
          "--shard {} gives each of {} workers {} shards, but only a power of two of them is a whole part of "
          "the fixed summation tree; choose a shard of {} samples",
-         options.shard, run.workers, run.shards_per_worker,
+         options.shard, run.workers, run.passes_per_worker,
          run.local_batch /
-             static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(run.shards_per_worker))));
+             static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(run.passes_per_worker))));
   if (options.batch_norm == engine::BatchNormMode::synchronised) {
     // Statistics are over all shards, which must therefore be in one engine; it joins them itself.
     run.engine_shard = static_cast<int>(options.shard);
-    run.shards_per_worker = 1;
+    run.passes_per_worker = 1;
     return;
   }
   run.engine_batch = options.shard;
+}
+
+void resolve_micro_batches(const Options& options, Resolved& run) {
+  if (options.micro_batch == 0) return;
+  if (options.shard > 0)
+    fail(ErrorKind::usage,
+         "--micro-batch {} with --shard {}: a worker already computes its shards one after the other; leave "
+         "--micro-batch out",
+         options.micro_batch, options.shard);
+  if (options.batch_norm == engine::BatchNormMode::synchronised)
+    fail(
+        ErrorKind::usage,
+        "--micro-batch {} with --bn sync: its statistics are of the whole batch, which is never in memory at once; "
+        "give --bn local or ghost:N",
+        options.micro_batch);
+  if (options.data_parallel)
+    fail(
+        ErrorKind::usage,
+        "--micro-batch {} with --parallel data-parallel: each worker computes its samples in one forward pass; give "
+        "--parallel all-reduce",
+        options.micro_batch);
+  if (!options.emulate_compute.empty())
+    fail(
+        ErrorKind::usage,
+        "--emulate-compute with --micro-batch {}: its phases are of a whole local batch; leave --micro-batch out",
+        options.micro_batch);
+  if (run.local_batch % options.micro_batch != 0) {
+    std::int64_t divisor = std::min(options.micro_batch, run.local_batch);
+    while (run.local_batch % divisor != 0) --divisor;
+    fail(ErrorKind::usage, "--micro-batch {} does not divide the local batch {}; {} does",
+         options.micro_batch, run.local_batch, divisor);
+  }
+  run.passes_per_worker = run.local_batch / options.micro_batch;
+  run.engine_batch = options.micro_batch;
+}
+
+/// What Resolved::engine_batch is a number of.
+const char* name_of_pass(const Options& options) {
+  return options.shard > 0 ? "shard" : options.micro_batch > 0 ? "micro-batch" : "local batch";
 }
 
 /// Rounds, and refuses impossible numbers before they overflow.
@@ -279,6 +318,7 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
   resolve_processes(options, circumstances, run);
   resolve_batches(options, circumstances.train_samples, run);
   resolve_shards(options, run);
+  resolve_micro_batches(options, run);
   // Workers that sleep need no core.
   const bool sleeps = !options.emulate_compute.empty();
   if (sleeps) run.threads = 1;
@@ -292,15 +332,16 @@ Resolved resolve(const Options& options, const RunConditions& circumstances) {
   run.oversubscribed = threads * run.sharers > run.cores;
   if (options.batch_norm == engine::BatchNormMode::ghost &&
       (options.ghost_size < 1 || run.engine_batch % options.ghost_size != 0))
-    fail(ErrorKind::usage, "--bn ghost:{} does not divide the {} {}; choose a size that divides it",
-         options.ghost_size, options.shard > 0 ? "shard of" : "local batch", run.engine_batch);
+    fail(ErrorKind::usage, "--bn ghost:{} does not divide the {} of {}; choose a size that divides it",
+         options.ghost_size, name_of_pass(options), run.engine_batch);
   resolve_length(options, circumstances.train_samples, run);
   const bool evaluates = options.evaluate_every > 0 || options.test_set == TestSet::last;
   if (options.window_steps == 0 && evaluates && run.engine_batch < options.test_views)
-    fail(ErrorKind::usage,
-         "--test-time-augmentation evaluates each test image in {} forms at once, but {} is only {}; use a "
-         "larger one, or none",
-         options.test_views, options.shard > 0 ? "the shard" : "the local batch", run.engine_batch);
+    fail(
+        ErrorKind::usage,
+        "--test-time-augmentation evaluates each test image in {} forms at once, but the {} is only {}; use a "
+        "larger one, or none",
+        options.test_views, name_of_pass(options), run.engine_batch);
   run.precision = precision_of(options.precision, circumstances.auto_precision);
   run.rate = scaled_rate(options, run.global_batch);
   return run;

@@ -39,8 +39,8 @@ struct Resolved {
   bool oversubscribed = false;  ///< local_workers * sharers * threads > cores
   std::int64_t local_batch = 0, global_batch = 0;
   std::string batch_given_as;  ///< "local" or "global"
-  std::int64_t shards_per_worker = 1;
-  std::int64_t engine_batch = 0;  ///< samples of one forward pass: the shard, or the local batch
+  std::int64_t passes_per_worker = 1;
+  std::int64_t engine_batch = 0;  ///< samples of a pass: the shard, the micro-batch or the local batch
   int engine_shard = 0;  ///< > 0: the engine joins shards of its batch itself (--shard with --bn sync)
   std::int64_t train_samples = 0;
   std::int64_t steps_per_epoch = 0;

@@ -95,8 +95,10 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
     line.bytes *= line.place == Place::device ? limits.share->workers : resolved.local_workers;
   };
   const std::int64_t flat = 4 * graph::flat_layout(graph).elements;
-  const std::int64_t shard_arrays = ShardSums::arrays(resolved.shards_per_worker);
-  if (shard_arrays > 0) plan.lines.push_back({"partial sums of shards", shard_arrays * flat, Place::device});
+  const std::int64_t sums = ShardSums::arrays(resolved.passes_per_worker, order_of_passes(options));
+  if (sums > 0)
+    plan.lines.push_back(
+        {options.shard > 0 ? "partial sums of shards" : "sum of micro-batches", sums * flat, Place::device});
   for (auto& line : plan.lines) scale(line);
   add_device_sums(options, resolved, graph, backend, limits, plan);
   if (limits.share && resolved.workers > 1)  // comm/host_staging.h
@@ -154,7 +156,7 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
 
 std::int64_t batch_unit(const Options& options) {
   const bool ghosts = options.batch_norm == engine::BatchNormMode::ghost;
-  return std::max<std::int64_t>({1, options.shard, ghosts ? options.ghost_size : 1});
+  return std::max<std::int64_t>({1, options.shard, options.micro_batch, ghosts ? options.ghost_size : 1});
 }
 
 std::int64_t largest_local_batch(Options options, const graph::Graph& graph, const data::Source& source,

@@ -40,7 +40,8 @@ Group group_of(const Options& options, const Resolved& resolved) {
       break;
   }
   if (options.shard > 0) return {resolved.engine_batch, fmt::format("--shard {}", options.shard)};
-  return {resolved.engine_batch, fmt::format("a local batch of {}", resolved.engine_batch)};
+  const std::string what = options.micro_batch > 0 ? "--micro-batch" : "a local batch of";
+  return {resolved.engine_batch, fmt::format("{} {}", what, resolved.engine_batch)};
 }
 
 /// Number of images in the largest part of `samples` that one rank evaluates.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "measure/noise_scale.h"
 #include "train/evaluate.h"
 
 namespace paceline::train {
@@ -66,6 +67,10 @@ void EpochFigures::add(const StepFigures& step) {
     norms_.clipped += rule_.clip_factor(step.gradient_norm) < 1 ? 1 : 0;
     ++norms_.count;
   }
+  if (step.squares) {
+    small_squares_.push_back(step.squares->small);
+    large_squares_.push_back(step.squares->large);
+  }
   if (!keeps_steps_) return;
   kept_.push_back({.update = step.update, .loss = 0, .lr = step.lr});
   if (rule_.clips()) kept_.back().gradient_norm = step.gradient_norm;
@@ -83,6 +88,8 @@ void EpochFigures::forget() {
   seconds_ = 0;
   skipped_ = 0;
   norms_ = {};
+  small_squares_.clear();
+  large_squares_.clear();
   kept_.clear();
   losses_.clear();
 }
@@ -112,6 +119,13 @@ measure::EpochRecord EpochFigures::close(comm::Communicator& communicator,
     epoch.gradient_norm = norms.sum / static_cast<double>(norms.count);
     epoch.largest_gradient_norm = norms.largest;
     epoch.clipped = norms.clipped;
+  }
+  if (!large_squares_.empty()) {
+    communicator.all_reduce(small_squares_, comm::Reduce::sum);
+    auto squares = no_squares_.value();
+    squares.small = std::exchange(small_squares_, {});
+    squares.large = std::exchange(large_squares_, {});
+    epoch.gradient_squares = measure::with_few_values(std::move(squares));
   }
   return epoch;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -15,6 +16,7 @@
 #include "measure/timeline.h"
 #include "train/record/timeline.h"
 #include "train/step/exposed_comm.h"
+#include "train/step/step.h"
 
 namespace paceline::train {
 
@@ -62,14 +64,20 @@ struct StepFigures {
   double lr = 0;
   double seconds = 0;
   double gradient_norm = 0;  ///< with --clip-norm, before clipping; with data-parallel worker 0's alone
+  std::optional<StepSquares> squares = {};
 };
 
 /// Threads  one, the worker's own
 class EpochFigures {
  public:
-  /// `keeps_steps`: also keep each step's loss for the record. `rule`: whether it clips.
-  EpochFigures(std::int64_t global_batch, bool keeps_steps, engine::UpdateRule rule = {})
-      : global_batch_(global_batch), keeps_steps_(keeps_steps), rule_(rule) {}
+  /// `keeps_steps`: also keep each step's loss for the record. `rule`: whether it clips. `squares`: of an
+  /// epoch without a measured step.
+  EpochFigures(std::int64_t global_batch, bool keeps_steps, engine::UpdateRule rule = {},
+               std::optional<measure::GradientSquares> squares = {})
+      : global_batch_(global_batch),
+        keeps_steps_(keeps_steps),
+        rule_(rule),
+        no_squares_(std::move(squares)) {}
 
   void add(const StepFigures& step);
   /// Adds a step whose update was skipped: only its count and time.
@@ -84,8 +92,8 @@ class EpochFigures {
   /// Requires  at least one step
   [[nodiscard]] double mean_loss() const;
   /// Joins all ranks' figures, appends the kept steps to `steps`, and begins the next epoch. The same result
-  /// on every rank; the caller fills in the epoch's number and evaluation. Collective: one reduction, two if
-  /// steps are kept.
+  /// on every rank; the caller fills in the epoch's number and evaluation. Collective: one reduction, another
+  /// if steps are kept, another if gradients were squared.
   [[nodiscard]] measure::EpochRecord close(comm::Communicator& communicator,
                                            std::vector<measure::StepRecord>& steps);
 
@@ -103,6 +111,8 @@ class EpochFigures {
     std::int64_t count = 0, clipped = 0;
   };
   Norms norms_;
+  const std::optional<measure::GradientSquares> no_squares_;
+  std::vector<double> small_squares_, large_squares_;  ///< of the measured steps; the small ones this rank's
   std::vector<measure::StepRecord> kept_;
   std::vector<double> losses_;  ///< of each kept step: this rank's sum
 };

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "data/loader.h"
+#include "measure/noise_scale.h"
 
 namespace paceline::train {
 
@@ -62,7 +63,9 @@ void RunEvents::epoch(const measure::EpochRecord& epoch, bool is_first) {
         "epoch {}: training loss, accuracy and seconds are of {} of its {} steps, those since the resume",
         epoch.epoch, epoch.steps.value(), job_.resolved.steps_per_epoch));
   if (!is_told()) return;
-  std::optional<double> images_per_s;
+  std::optional<double> images_per_s, noise_scale;
+  if (epoch.gradient_squares)
+    if (const auto found = measure::noise_scale(*epoch.gradient_squares)) noise_scale = found->batch;
   if (epoch.steps && epoch.seconds > 0)
     images_per_s = static_cast<double>(*epoch.steps * job_.resolved.global_batch) / epoch.seconds;
   job_.progress.event(Event("epoch")
@@ -73,7 +76,8 @@ void RunEvents::epoch(const measure::EpochRecord& epoch, bool is_first) {
                           .set("lr", epoch.lr)
                           .set("train_loss", epoch.train_loss)
                           .set("train_accuracy", epoch.train_accuracy)
-                          .set("images_per_s", images_per_s));
+                          .set("images_per_s", images_per_s)
+                          .set("noise_scale", noise_scale));
   if (!epoch.test_loss && !epoch.validation_loss) return;
   job_.progress.event(Event("evaluation")
                           .set("epoch", epoch.epoch)

@@ -36,7 +36,8 @@ engine::StepQueue* queue_of(const Job& job, engine::Engine& engine) {
 QueuedStepper::QueuedStepper(const Job& job, engine::Engine& engine, engine::StepQueue& queue,
                              comm::Communicator& communicator, measure::Ledger& ledger, CollectiveLog& log,
                              LossGuard& guard, double bucket_mb)
-    : job_(job),
+    : squares_(job),
+      job_(job),
       engine_(engine),
       queue_(queue),
       communicator_(communicator),
@@ -46,7 +47,7 @@ QueuedStepper::QueuedStepper(const Job& job, engine::Engine& engine, engine::Ste
       buckets_(with_votes(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6)),
                           job.options.gradients_as_bf16)),
       reducer_(buckets_, communicator),
-      shard_sums_(job.resolved.shards_per_worker, engine.gradients()) {
+      shard_sums_(job.resolved.passes_per_worker, engine.gradients(), order_of_passes(job.options)) {
   auto ends = buckets_.ends;
   ends.back() -= static_cast<std::int64_t>(kVoteFloats);
   engine.cut_backward(ends);
@@ -86,8 +87,8 @@ void QueuedStepper::mark_ready(std::int64_t ready, Posted& step) {
 
 void QueuedStepper::run_passes(const data::Batch& batch, Posted& step) {
   const auto gradients = engine_.gradients();
-  const std::int64_t elements = engine_.layout().elements, shards = job_.resolved.shards_per_worker;
-  const bool is_alone = communicator_.size() == 1;
+  const std::int64_t elements = engine_.layout().elements, shards = job_.resolved.passes_per_worker;
+  const bool is_alone = communicator_.size() == 1, is_squared = squares_.is_due(step.order.update);
   const engine::StepUpdate update{
       .rule = rule_of_update(job_.options, job_.resolved.rate.peak, step.order.update, job_.resolved.length),
       .lr = step.order.lr,
@@ -99,20 +100,24 @@ void QueuedStepper::run_passes(const data::Batch& batch, Posted& step) {
     communicator_.at(step.order.update + 1, "backward");
     if (shard + 1 < shards) {
       engine_.backward([](std::int64_t) {});
+      if (is_squared) queue_.add_squares(engine::SquaresOf::passes, 0, elements);
       shard_sums_.add(gradients);
       continue;
     }
-    const auto join = [&](std::int64_t begin, std::int64_t end) {
-      if (shards > 1 && begin < elements) shard_sums_.join_last(gradients, begin, std::min(end, elements));
+    const auto finish = [&](std::int64_t begin, std::int64_t end) {
+      end = std::min(end, elements);  // votes lie behind them
+      if (begin >= end) return;
+      if (is_squared) queue_.add_squares(engine::SquaresOf::passes, begin, end);
+      if (shards > 1) shard_sums_.join_last(gradients, begin, end);
     };
     if (!is_alone) reducer_.begin(queue_.gradients_and_votes());
     engine_.backward([&](std::int64_t ready) {
       // The votes are complete before any gradient.
       if (ready == elements) ready = buckets_.ends.back();
       mark_ready(ready, step);
-      if (!is_alone) reducer_.ready(ready, join);
+      if (!is_alone) reducer_.ready(ready, finish);
     });
-    if (is_alone) join(0, elements);
+    if (is_alone) finish(0, elements);
   }
   shard_sums_.clear();
 }
@@ -125,6 +130,8 @@ void QueuedStepper::post(const data::Batch& batch, const StepOrder& order) {
     communicator_.at(order.update + 1, "the reduction of gradients");
     step.sums = reducer_.wait();
   }
+  if (squares_.is_due(order.update))
+    queue_.add_squares(engine::SquaresOf::sums, 0, engine_.layout().elements);
   queue_.update();
   posted_.push_back(std::move(step));
 }
@@ -175,6 +182,8 @@ void QueuedStepper::read() {
       .result = {.local = step.local, .all = votes_from(step.votes), .gradient_norm = step.gradient_norm},
       .begin = posted.is_first ? posted.order.begin : last_end_,
       .end = base::TimePoint{}};
+  if (squares_.is_due(posted.order.update))
+    done.result.squares = {squares_.small_of(step.squares.front()), step.squares.back()};
   book(step, posted, done);
   last_end_ = *done.end;
   for (const auto& sum : posted.sums) log_.timings().push_back(sum->timing());

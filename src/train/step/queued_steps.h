@@ -77,6 +77,7 @@ class QueuedStepper final : public StepRunner {
   void book(const engine::QueuedStep& step, const Posted& posted, TakenStep& done);
   void note_ready(const engine::QueuedStep& step, const Posted& posted);
 
+  const SquaresSchedule squares_;
   const Job& job_;
   engine::Engine& engine_;
   engine::StepQueue& queue_;

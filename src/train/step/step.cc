@@ -8,13 +8,15 @@
 
 namespace paceline::train {
 
-std::int64_t ShardSums::arrays(std::int64_t shards) {
-  // The last shard's gradient is joined in place, so it needs no array.
-  return base::TreeCounter::levels(shards);
+std::int64_t ShardSums::arrays(std::int64_t passes, PassOrder order) {
+  // The last pass's gradient is joined in place, so it needs no array.
+  if (order == PassOrder::one_by_one) return passes > 1 ? 1 : 0;
+  return base::TreeCounter::levels(passes);
 }
 
-ShardSums::ShardSums(std::int64_t shards, base::Array gradient) : shards_(shards) {
-  for (std::int64_t i = 0; i < arrays(shards); ++i)
+ShardSums::ShardSums(std::int64_t passes, base::Array gradient, PassOrder order)
+    : passes_(passes), order_(order) {
+  for (std::int64_t i = 0; i < arrays(passes, order); ++i)
     levels_.push_back(gradient.memory->allocate(gradient.size));
 }
 
@@ -22,21 +24,49 @@ ShardSums::ShardSums(std::int64_t shards, base::Array gradient) : shards_(shards
 // NaN payloads and readers calm.
 
 void ShardSums::add(base::Array gradient) {
-  base::expects(counter_.count() + 1 < shards_, "the last shard of a step is joined, not added");
+  base::expects(added_ + 1 < passes_, "the last pass of a step is joined, not added");
+  ++added_;
+  const base::Memory& memory = *gradient.memory;
+  if (order_ == PassOrder::one_by_one)
+    return added_ == 1 ? memory.copy(gradient, kept(0)) : memory.add(kept(0), gradient, kept(0));
   const auto target = kept(counter_.next_level());
-  if (counter_.next_level() == 0) gradient.memory->copy(gradient, target);
+  if (counter_.next_level() == 0) memory.copy(gradient, target);
   counter_.add([&](int level) {
-    gradient.memory->add(kept(level), gradient, target);
+    memory.add(kept(level), gradient, target);
     gradient = target;
   });
 }
 
 void ShardSums::join_last(base::Array gradient, std::int64_t begin, std::int64_t end) const {
-  base::expects(counter_.count() + 1 == shards_, "every shard but the last was added");
+  base::expects(added_ + 1 == passes_, "every pass but the last was added");
   const auto first = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(end - begin);
   const auto part = gradient.subarray(first, count);
-  counter_.join_last(
-      [&](int level) { gradient.memory->add(kept(level).subarray(first, count), part, part); });
+  const auto join = [&](int level) { gradient.memory->add(kept(level).subarray(first, count), part, part); };
+  if (order_ == PassOrder::tree)
+    counter_.join_last(join);
+  else if (passes_ > 1)
+    join(0);
+}
+
+void ShardSums::clear() {
+  added_ = 0;
+  counter_.clear();
+}
+
+SquaresSchedule::SquaresSchedule(const Job& job) {
+  const Resolved& resolved = job.resolved;
+  const bool sums = !is_data_parallel(job.options) && !job.options.no_exchange;
+  if (job.options.window_steps != 0 || !sums || resolved.engine_batch == resolved.global_batch) return;
+  every_ = job.options.noise_scale;
+  small_batch_ = resolved.engine_batch;
+  large_batch_ = resolved.global_batch;
+  parts_ = static_cast<double>(large_batch_) / static_cast<double>(small_batch_);
+}
+
+std::optional<measure::GradientSquares> SquaresSchedule::described() const {
+  if (every_ == 0) return std::nullopt;
+  return measure::GradientSquares{
+      .every = every_, .small_batch = small_batch_, .large_batch = large_batch_, .small = {}, .large = {}};
 }
 
 const data::Batch& WaitedSteps::next_batch(data::Loader* loader, const Counters& done, StepOrder& order) {
@@ -79,13 +109,20 @@ Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& com
       buckets_(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6))),
       exchanges_(communicator.size() > 1 && !job.options.no_exchange),
       reducer_(buckets_, communicator),
-      shard_sums_(job.resolved.shards_per_worker, engine.gradients()) {
+      shard_sums_(job.resolved.passes_per_worker, engine.gradients(), order_of_passes(job.options)),
+      squares_(job) {
   engine_.cut_backward(buckets_.ends);
 }
 
-engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, const StepOrder& order) {
+engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, const StepOrder& order,
+                                               double* small) {
   const auto gradients = engine_.gradients();
-  const std::int64_t shards = job_.resolved.shards_per_worker;
+  const std::int64_t shards = job_.resolved.passes_per_worker, elements = engine_.layout().elements;
+  // Gradients in [begin, end) are final, and no other shard's or worker's is added to them yet.
+  const auto finish = [&](std::int64_t begin, std::int64_t end) {
+    if (small != nullptr) *small += engine_.gradient_squares(begin, end);
+    if (shards > 1) shard_sums_.join_last(gradients, begin, end);
+  };
   engine::LossSums sums;
   ready_buckets_ = 0;
   backward_before_s_ = 0;
@@ -106,19 +143,17 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, const S
     backward_begin_ = base::Clock::now();
     if (!last) {
       engine_.backward([](std::int64_t) {});
+      if (small != nullptr) *small += engine_.gradient_squares(0, elements);
       shard_sums_.add(gradients);
       backward_before_s_ += base::seconds_since(backward_begin_);
     } else if (exchanges_) {
-      const auto join = [&](std::int64_t begin, std::int64_t end) {
-        shard_sums_.join_last(gradients, begin, end);
-      };
       engine_.backward([&](std::int64_t ready) {
         note_ready(ready);
-        reducer_.ready(ready, shards > 1 ? join : std::function<void(std::int64_t, std::int64_t)>{});
+        reducer_.ready(ready, finish);
       });
     } else {
       engine_.backward([this](std::int64_t ready) { note_ready(ready); });
-      if (shards > 1) shard_sums_.join_last(gradients, 0, engine_.layout().elements);
+      finish(0, elements);
     }
   }
   shard_sums_.clear();
@@ -150,10 +185,16 @@ Votes Stepper::agree(const engine::LossSums& local, const StepOrder& order) {
 }
 
 StepResult Stepper::run(const data::Batch& batch, const StepOrder& order) {
-  StepResult result{.local = forward_and_backward(batch, order)};
+  StepSquares squares;
+  const bool is_squared = squares_.is_due(order.update);
+  StepResult result{.local = forward_and_backward(batch, order, is_squared ? &squares.small : nullptr)};
   result.all = agree(result.local, order);
   result.verdict = guard_.see(result.all);
   ledger_.enter(measure::Phase::update);
+  if (is_squared && result.is_updated()) {
+    squares = {squares_.small_of(squares.small), engine_.gradient_squares(0, engine_.layout().elements)};
+    result.squares = squares;
+  }
   if (result.is_updated()) result.gradient_norm = apply_update(order);
   ledger_.enter(measure::Phase::other);
   return result;

@@ -42,7 +42,8 @@ namespace paceline::train {
                                        static_cast<std::size_t>(samples) * draws)};
 }
 
-// Adds gradients of shards in the order of base/summation_tree.h, whatever the number of workers (--shard).
+// Adds the gradients of a worker's passes: of micro-batches one after the other, of shards in the order of
+// base/summation_tree.h, whatever the number of workers (--shard).
 //
 // The global batch is M shards. A worker has m = M / N consecutive ones. If m is a power of two they are a
 // whole subtree, the worker's sum is that subtree's root, and the communicator's tree over ranks is the rest
@@ -50,26 +51,33 @@ namespace paceline::train {
 //
 // A worker computes its shards one after another and keeps one partial sum per level of the tree.
 
+enum class PassOrder { tree, one_by_one };
+[[nodiscard]] inline PassOrder order_of_passes(const Options& options) {
+  return options.micro_batch > 0 ? PassOrder::one_by_one : PassOrder::tree;
+}
+
 class ShardSums {
  public:
-  /// For `shards` shards per step. Its sums lie in the memory of `gradient` and have its size.
-  ShardSums(std::int64_t shards, base::Array gradient);
+  /// For `passes` passes per step. Its sums lie in the memory of `gradient` and have its size.
+  ShardSums(std::int64_t passes, base::Array gradient, PassOrder order = PassOrder::tree);
 
   /// The number of arrays of the gradient's size that it holds besides the gradient, for the memory plan.
-  [[nodiscard]] static std::int64_t arrays(std::int64_t shards);
+  [[nodiscard]] static std::int64_t arrays(std::int64_t passes, PassOrder order = PassOrder::tree);
 
-  /// Adds the gradient of the next shard, which must not be the step's last one.
+  /// Adds the gradient of the next pass, which must not be the step's last one.
   void add(base::Array gradient);
-  /// Adds everything kept to the last shard's gradient, in place, on [begin, end) only: bucket by bucket.
+  /// Adds everything kept to the last pass's gradient, in place, on [begin, end) only: bucket by bucket.
   void join_last(base::Array gradient, std::int64_t begin, std::int64_t end) const;
   /// Begins a new step.
-  void clear() { counter_.clear(); }
+  void clear();
 
  private:
   [[nodiscard]] base::Array kept(int level) const { return levels_[static_cast<std::size_t>(level)].array(); }
-  std::int64_t shards_;
-  base::TreeCounter counter_;
-  std::vector<base::OwnedArray> levels_;  ///< the partial sum of 2^level shards
+  const std::int64_t passes_;
+  const PassOrder order_;
+  std::int64_t added_ = 0;
+  base::TreeCounter counter_;             ///< of a tree
+  std::vector<base::OwnedArray> levels_;  ///< the partial sum of 2^level shards; or one, of all added
 };
 
 /// What the host knows of a step when it posts it.
@@ -81,12 +89,35 @@ struct StepOrder {
   base::TimePoint has_batch{};  ///< and when its loader had delivered the batch
 };
 
+/// Squared norms of gradients in a step, for the noise scale (measure/noise_scale.h).
+struct StepSquares {
+  double small = 0;  ///< of this worker's small batches: their sum, over the number of all workers' batches
+  double large = 0;  ///< of the global batch
+};
+
+/// Says in which steps gradients are squared: with several small batches (shards, or the workers' batches) in
+/// every k-th step of a training. Gradients are summed as parts of the global batch's mean.
+class SquaresSchedule {
+ public:
+  explicit SquaresSchedule(const Job& job);
+  [[nodiscard]] bool is_due(std::int64_t update) const { return every_ > 0 && (update + 1) % every_ == 0; }
+  /// `sum`: of the squared norms of this worker's parts.
+  [[nodiscard]] double small_of(double sum) const { return parts_ * sum; }
+  /// What an epoch's squares say of themselves; nothing if no step is due.
+  [[nodiscard]] std::optional<measure::GradientSquares> described() const;
+
+ private:
+  std::int64_t every_ = 0, small_batch_ = 0, large_batch_ = 0;
+  double parts_ = 1;  ///< of the global batch
+};
+
 /// The result of a step.
 struct StepResult {
   engine::LossSums local;           ///< this worker's samples
   Votes all;                        ///< of all ranks
   Verdict verdict = Verdict::good;  ///< on the loss, the same on every rank
   double gradient_norm = 0;         ///< with --clip-norm, before clipping
+  std::optional<StepSquares> squares = {};
 
   /// Whether the update was made; otherwise it was skipped on every rank.
   [[nodiscard]] bool is_updated() const { return verdict == Verdict::good || verdict == Verdict::above; }
@@ -194,7 +225,8 @@ class Stepper final : public WaitedSteps {
 
  private:
   StepResult run(const data::Batch& batch, const StepOrder& order) override;
-  engine::LossSums forward_and_backward(const data::Batch& batch, const StepOrder& order);
+  /// `small`: where squares of this worker's small batches are added; null: they are not.
+  engine::LossSums forward_and_backward(const data::Batch& batch, const StepOrder& order, double* small);
   /// Gradients in [0, ready) are final: records the time of every bucket that is now complete.
   void note_ready(std::int64_t ready);
   Votes agree(const engine::LossSums& local, const StepOrder& order);
@@ -203,6 +235,7 @@ class Stepper final : public WaitedSteps {
   const bool exchanges_;  ///< gradients are summed over workers
   BucketReducer reducer_;
   ShardSums shard_sums_;
+  const SquaresSchedule squares_;
   std::span<measure::BucketRecord> ready_records_;
   std::size_t ready_buckets_ = 0;             ///< of this step
   double backward_before_s_ = 0;              ///< of this step's earlier shards

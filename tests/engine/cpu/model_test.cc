@@ -64,6 +64,12 @@ TEST(CpuEngine, AppliesEveryUpdateRuleLikeTheReference) {
           for (std::int64_t i = slot.offset; i < slot.offset + slot.elements; ++i)
             engine->gradients().host()[static_cast<std::size_t>(i)] =
                 reference->gradients().host()[static_cast<std::size_t>(i)] = rng.normal();
+        const auto& slots = engine->layout().slots;
+        for (const auto& [begin, end] :
+             {std::pair{std::int64_t{0}, engine->layout().elements}, {slots[2].offset, slots[6].offset}}) {
+          const double squares = reference->gradient_squares(begin, end);
+          EXPECT_NEAR(engine->gradient_squares(begin, end), squares, 1e-6 * squares);
+        }
         engine->update(rule, 0.01, update);
         reference->update(rule, 0.01, update);
         if (rule.clips()) {

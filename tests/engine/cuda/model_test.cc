@@ -69,10 +69,15 @@ TEST(CudaEngine, AppliesEveryUpdateRuleLikeTheReference) {
         for (const graph::Slot& slot : engine->layout().slots)
           for (std::int64_t i = slot.offset; i < slot.offset + slot.elements; ++i)
             gradients[static_cast<std::size_t>(i)] = rng.normal();
-        for (Engine* each : {engine.get(), reference.get()}) {
+        for (Engine* each : {engine.get(), reference.get()})
           each->gradients().memory->write(gradients, each->gradients());
-          each->update(rule, 0.01, update);
+        const auto& slots = engine->layout().slots;
+        for (const auto& [begin, end] :
+             {std::pair{std::int64_t{0}, engine->layout().elements}, {slots[2].offset, slots[6].offset}}) {
+          const double squares = reference->gradient_squares(begin, end);
+          EXPECT_NEAR(engine->gradient_squares(begin, end), squares, 1e-6 * squares);
         }
+        for (Engine* each : {engine.get(), reference.get()}) each->update(rule, 0.01, update);
         if (rule.clips()) {
           EXPECT_NEAR(engine->gradient_norm(), reference->gradient_norm(), 1e-6 * reference->gradient_norm());
         }

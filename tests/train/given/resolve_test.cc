@@ -143,16 +143,23 @@ TEST(Resolve, TakesThePrecisionThatIsAskedElseTheDevices) {
 
 TEST(Resolve, WalksShardsOneAfterTheOtherOnAllThreadsOfTheWorker) {
   const auto run = resolve({.workers = 2, .global_batch = 64, .shard = 8}, kMachine);
-  EXPECT_EQ(run.shards_per_worker, 4);
+  EXPECT_EQ(run.passes_per_worker, 4);
   EXPECT_EQ(run.engine_batch, 8);
   EXPECT_EQ(run.threads, 2);
+}
+
+TEST(Resolve, CutsALocalBatchIntoMicroBatches) {
+  const auto run = resolve({.workers = 2, .global_batch = 96, .micro_batch = 16}, kMachine);
+  EXPECT_EQ(run.passes_per_worker, 3);
+  EXPECT_EQ(run.engine_batch, 16);
+  EXPECT_EQ(run.local_batch, 48);
 }
 
 TEST(Resolve, LeavesShardsWithSharedStatisticsToTheEngine) {
   const auto run = resolve(
       {.workers = 2, .global_batch = 64, .shard = 8, .batch_norm = engine::BatchNormMode::synchronised},
       kMachine);
-  EXPECT_EQ(run.shards_per_worker, 1);
+  EXPECT_EQ(run.passes_per_worker, 1);
   EXPECT_EQ(run.engine_batch, 32);
   EXPECT_EQ(run.engine_shard, 8);
 }
@@ -189,6 +196,21 @@ INSTANTIATE_TEST_SUITE_P(
                 {.workers = 3, .threads = 11, .local_batch = 8},
                 "--workers 3 x --threads 11 is 33 threads on 4 cores, but more than 8 per core"},
         Refused{"shard", {.global_batch = 64, .shard = 24}, "--shard 24 does not divide the local batch 64"},
+        Refused{"microBatch",
+                {.workers = 2, .global_batch = 96, .micro_batch = 20},
+                "--micro-batch 20 does not divide the local batch 48; 16 does"},
+        Refused{"microBatchOfShards",
+                {.global_batch = 64, .micro_batch = 16, .shard = 8},
+                "a worker already computes its shards one after the other"},
+        Refused{"microBatchOfAll",
+                {.global_batch = 64, .micro_batch = 16, .batch_norm = engine::BatchNormMode::synchronised},
+                "never in memory at once"},
+        Refused{"ghostOfMicroBatch",
+                {.local_batch = 64,
+                 .micro_batch = 16,
+                 .batch_norm = engine::BatchNormMode::ghost,
+                 .ghost_size = 24},
+                "ghost:24 does not divide the micro-batch of 16"},
         Refused{"tree", {.workers = 2, .global_batch = 96, .shard = 8}, "power of two"},
         Refused{"bf16sums",
                 {.global_batch = 64, .shard = 8, .gradients_as_bf16 = true},

@@ -75,6 +75,26 @@ TEST(ShardSums, JoinsToTheSameBitsForEveryNumberOfWorkersWithAPowerOfTwoEach) {
   }
 }
 
+TEST(ShardSums, AddsMicroBatchesOneByOne) {
+  std::vector<float> values(kElements), want;
+  const auto gradient = base::host_array(values);
+  ShardSums sums(5, gradient, PassOrder::one_by_one);
+  for (int step = 0; step < 2; ++step) {  // nothing is left of the step before
+    for (std::uint64_t pass = 0; pass < 5; ++pass) {
+      const auto next = random_gradient(pass);
+      want = pass == 0 ? next : plus(want, next);
+      std::ranges::copy(next, values.begin());
+      if (pass < 4) sums.add(gradient);
+    }
+    sums.join_last(gradient, 0, 10);
+    sums.join_last(gradient, 10, kElements);
+    sums.clear();
+    EXPECT_TRUE(same_bits(values, want));
+  }
+  EXPECT_EQ(ShardSums::arrays(5, PassOrder::one_by_one), 1);
+  EXPECT_EQ(ShardSums::arrays(1, PassOrder::one_by_one), 0);
+}
+
 TEST(ShardSums, KeepsNoMoreArraysThanTheTreeHasLevels) {
   EXPECT_EQ(ShardSums::arrays(1), 0);
   EXPECT_EQ(ShardSums::arrays(2), 1);

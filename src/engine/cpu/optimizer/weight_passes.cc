@@ -50,17 +50,23 @@ void WeightPasses::pack(const ExecContext& exec) const {
   });
 }
 
-double WeightPasses::clip(const ExecContext& exec, const UpdateRule& rule) const {
-  const auto ranges = static_cast<int>(learning_.size());
-  std::vector<double> squares(learning_.size());
-  exec.pool.run(ranges, [&](int item, int) {
-    const Range range = learning_[static_cast<std::size_t>(item)];
+double WeightPasses::gradient_squares(const ExecContext& exec, std::int64_t begin, std::int64_t end) const {
+  const auto first = std::ranges::lower_bound(learning_, begin, {}, &Range::begin);
+  const auto last = std::ranges::lower_bound(first, learning_.end(), end, {}, &Range::begin);
+  std::vector<double> squares(static_cast<std::size_t>(last - first));
+  exec.pool.run(static_cast<int>(squares.size()), [&](int item, int) {
+    const Range range = first[item];
     squares[static_cast<std::size_t>(item)] =
         exec.kernels.update.sum_of_squares(exec.gradients + range.begin, range.size());
   });
   double sum = 0;
   for (const double one : squares) sum += one;
-  const double norm = std::sqrt(sum);
+  return sum;
+}
+
+double WeightPasses::clip(const ExecContext& exec, const UpdateRule& rule) const {
+  const auto ranges = static_cast<int>(learning_.size());
+  const double norm = std::sqrt(gradient_squares(exec, 0, elements_));
   const auto factor = static_cast<float>(rule.clip_factor(norm));
   if (factor == 1) return norm;
   exec.pool.run(ranges, [&](int item, int) {

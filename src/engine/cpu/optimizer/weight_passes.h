@@ -23,8 +23,10 @@ class WeightPasses {
 
   /// Packs all weights.
   void pack(const ExecContext& exec) const;
-  /// Clips the gradients as `rule` says; returns their norm before. The sum of squares is divided by the
-  /// parameters' shapes alone, so it is the same for any number of threads, and on all ranks.
+  /// Like Engine::gradient_squares(). The sum is divided by the parameters' shapes alone, so it is the same
+  /// for any number of threads, and on all ranks.
+  double gradient_squares(const ExecContext& exec, std::int64_t begin, std::int64_t end) const;
+  /// Clips the gradients as `rule` says; returns their norm before.
   ///
   /// Cost     reads the gradients once; if they are too long, reads and writes them once more
   double clip(const ExecContext& exec, const UpdateRule& rule) const;
@@ -53,7 +55,7 @@ class WeightPasses {
   std::vector<Loose> loose_;
   std::vector<int> update_order_;   ///< indices of first_packs_, then loose_, in the order of update()
   std::int64_t scratch_bytes_ = 0;  ///< the most that a task needs
-  std::vector<Range> learning_;     ///< the ranges of all parameters that learn
+  std::vector<Range> learning_;     ///< the ranges of all parameters that learn, in their order
 };
 
 }  // namespace paceline::engine::cpu

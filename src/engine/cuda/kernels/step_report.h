@@ -21,6 +21,8 @@ struct StepReport {
   float votes[kVotes];  ///< sums over all ranks
   std::int32_t is_left_out;
   double gradient_norm;  ///< before it was clipped (clip.h); not written where it is not
+  /// By SquaresOf: sums of squares of gradients (gradient_squares.h); 0 where nobody asked for them.
+  double squares[2];
 };
 
 /// Adds the result of a pass to the result of its step, and rewrites this rank's votes.
@@ -39,6 +41,8 @@ struct WriteVotes {
     if (numbers->is_first_pass == 0) {
       sum.loss += report->local.loss;
       sum.correct += report->local.correct;
+    } else {
+      report->squares[0] = report->squares[1] = 0;
     }
     report->local = sum;
     const bool is_finite = sum.loss - sum.loss == 0;
@@ -75,6 +79,7 @@ struct JudgeVotes {
     told.local = report->local;
     for (int i = 0; i < kVotes; ++i) told.votes[i] = votes[i];
     told.is_left_out = *is_halted;
+    for (int i = 0; i < 2; ++i) told.squares[i] = report->squares[i];
   }
 };
 

@@ -59,8 +59,8 @@ using Kernels = decltype(std::tuple_cat(
     StorageKernels<float>{}, StorageKernels<Bf16>{}, BatchNormGradientKernels<float>{},
     BatchNormGradientKernels<Bf16>{}, updates_by<float>(UpdateRules{}), updates_by<Bf16>(UpdateRules{}),
     std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
-               WriteVotes, JudgeVotes, LarsNorms, LambNorms, LarsRates, GradientSquares, ClipFactor,
-               ClipGradients, RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayMix,
+               WriteVotes, JudgeVotes, LarsNorms, LambNorms, LarsRates, GradientSquares, AddSquares,
+               ClipFactor, ClipGradients, RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayMix,
                ArrayTreeLevel>{}));
 
 template <typename Kernel, typename Table>

@@ -382,6 +382,10 @@ void add_update_cases(KernelCases& cases) {
     const float* gradients = arrays.input(random_floats(generator, of.elements()));
     return GradientSquares{table, chunks, gradients, arrays.output<double>(static_cast<std::size_t>(chunks))};
   });
+  cases.add("AddSquares", [=](KernelArrays& arrays, std::mt19937& generator) {
+    const double* sums = arrays.input(random_doubles(generator, 700));
+    return AddSquares{sums, 700, arrays.in_place(std::vector<double>{3.5})};
+  });
   cases.add("ClipFactor", [=](KernelArrays& arrays, std::mt19937& generator) {
     std::vector<double> partial = random_doubles(generator, 700);
     for (double& value : partial) value *= value;
