@@ -18,7 +18,7 @@ NoiseCourse course_of(const measure::NoiseScale& scale) {
           .points = {{3, scale}}};
 }
 
-TEST(NoiseText, SaysUpToWhichBatchSamplesCount) {
+TEST(Noise, SaysUpToWhichBatchSamplesCount) {
   const auto course = course_of({.batch = 1234, .low = 1100, .high = 1400});
   EXPECT_EQ(
       text_about_noise(course),
@@ -31,14 +31,14 @@ TEST(NoiseText, SaysUpToWhichBatchSamplesCount) {
   EXPECT_TRUE(plot.y.log);
 }
 
-TEST(NoiseText, SaysWhenOnlyALowerEndExists) {
+TEST(Noise, SaysWhenOnlyALowerEndExists) {
   const auto course = course_of({.batch = {}, .low = 900, .high = {}});
   EXPECT_THAT(text_about_noise(course), HasSubstr("is above 900 samples"));
   EXPECT_THAT(text_about_noise(course), HasSubstr("a batch up to about 90 costs"));
   EXPECT_TRUE(noise_plot(course, "training", "").series.front().points.empty());
 }
 
-TEST(NoiseText, SaysIfNothingIsKnown) {
+TEST(Noise, SaysIfNothingIsKnown) {
   EXPECT_THAT(text_about_noise(course_of({.batch = {}, .low = 0, .high = {}})), HasSubstr("is not known"));
 }
 
