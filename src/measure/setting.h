@@ -274,6 +274,10 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"fidelity", unrecorded},
     {"score", unrecorded},
     {"calibrate-by", unrecorded},
+
+    // Trainings to an accuracy: cli/options/option_target_rows.cc.
+    {"accuracy", unrecorded},
+    {"against", unrecorded},
 });
 
 /// The index of the row of `key`; kRows.size() if there is none.

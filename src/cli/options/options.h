@@ -98,6 +98,12 @@ struct Settings {
     std::vector<std::filesystem::path> calibrate_by;
   } predict;
 
+  struct Reference {
+    std::string action;                  ///< "make" or "check"
+    double accuracy = 0;                 ///< to be reached; 0: that of `against`
+    std::filesystem::path out, against;  ///< the curve: written, read
+  } reference;
+
   struct Import {
     std::filesystem::path out;               ///< empty: standard output
     std::map<std::string, std::string> set;  ///< what the files do not say: columns and their texts

@@ -51,7 +51,8 @@ namespace paceline::train {
   X(kInit, init)             \
   X(kModel, model)           \
   X(kClassify, classify)     \
-  X(kPredict, predict)
+  X(kPredict, predict)       \
+  X(kReference, reference)
 
 namespace command_index {
 #define PACELINE_INDEX(bit, name) bit,
