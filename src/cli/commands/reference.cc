@@ -51,7 +51,7 @@ int make_reference(const Settings& settings, Screen& screen) {
   screen.say(fmt::format("reference   {} to {}", curve.points.front().benchmark, target_text(runs.target)));
   std::size_t fewest = curve.points.front().epochs.size();
   for (const auto& point : curve.points) {
-    screen.say(fmt::format("batch {:<6}{}: {}", point.batch,
+    screen.say(fmt::format("batch {}, {}: {}", point.batch,
                            base::counted(static_cast<std::int64_t>(point.epochs.size()), "run"),
                            epochs_text(point.epochs)));
     fewest = std::min(fewest, point.epochs.size());
@@ -59,9 +59,13 @@ int make_reference(const Settings& settings, Screen& screen) {
   for (const auto* sentences : {&read.remarks, &runs.not_used})
     for (const auto& sentence : *sentences) screen.explain(sentence);
   base::write_file(options.out, to_json(curve));
-  screen.say(fmt::format(
-      "wrote       {}; {} to {} runs a batch are checked by: paceline reference check RECORDS --against {}",
-      options.out.string(), analysis::kFewestRuns, fewest / 2, base::shell_word(options.out.string())));
+  const auto most = static_cast<int>(fewest / 2);
+  screen.say(
+      fmt::format("wrote       {}; {} a batch are checked by: paceline reference check RECORDS --against {}",
+                  options.out.string(),
+                  most > analysis::kFewestRuns ? fmt::format("{} to {} runs", analysis::kFewestRuns, most)
+                                               : fmt::format("{} runs", analysis::kFewestRuns),
+                  base::shell_word(options.out.string())));
   return 0;
 }
 
@@ -81,15 +85,15 @@ const char* word_of_reference(ReferenceVerdict verdict) {
 
 void say_batch(const ReferenceCheck& check, Screen& screen) {
   if (check.epochs > 0)
-    screen.say(fmt::format(
-        "batch {:<6}{}: {:.2f} epochs, the reference {:.2f} {}; {:+.2f} [{:+.2f}, {:+.2f}]: {}", check.batch,
+    screen.explain(fmt::format(
+        "batch {}, {}: {:.2f} epochs, the reference {:.2f} {}; {:+.2f} [{:+.2f}, {:+.2f}]: {}", check.batch,
         base::counted(check.runs, "run"), check.epochs, check.reference,
         check.below == check.above ? fmt::format("(of {})", check.reference_runs)
                                    : fmt::format("(between batches {} and {})", check.below, check.above),
         check.epochs - check.reference, check.low, check.high, word_of_reference(check.verdict)));
   else
-    screen.say(fmt::format("batch {:<6}{}: {}", check.batch, base::counted(check.runs, "run"),
-                           word_of_reference(check.verdict)));
+    screen.explain(fmt::format("batch {}, {}: {}", check.batch, base::counted(check.runs, "run"),
+                               word_of_reference(check.verdict)));
   if (!check.not_decided.empty())
     screen.explain(fmt::format("batch {}: {}.", check.batch, check.not_decided));
   for (const auto& remark : check.remarks) screen.explain(fmt::format("batch {}: {}.", check.batch, remark));

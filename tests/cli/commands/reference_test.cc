@@ -44,8 +44,8 @@ TEST(Reference, ChecksWhatItMade) {
   const auto made = run_reference(folder, {"make", "now", "--accuracy", "0.9", "--out", "F.json"});
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_THAT(made.out, AllOf(HasSubstr("resnet18-cifar on cifar10 to 90 % on the test set"),
-                              HasSubstr("batch 128   6 runs: 3.50 epochs (3 to 4)"),
-                              HasSubstr("3 to 3 runs a batch are checked by")));
+                              HasSubstr("batch 128, 6 runs: 3.50 epochs (3 to 4)"),
+                              HasSubstr("F.json; 3 runs a batch are checked by")));
   const auto json = nlohmann::json::parse(base::read_file(folder.path() / "F.json"));
   EXPECT_EQ(json.begin()->at("Epochs to converge").size(), 6u);
   const auto check = [&](const char* records) {
@@ -53,7 +53,7 @@ TEST(Reference, ChecksWhatItMade) {
   };
   const auto same = check("same");
   EXPECT_EQ(same.code, 0) << same.err;
-  EXPECT_THAT(same.out, HasSubstr("batch 128   3 runs: 3.33 epochs, the reference 3.50 (of 6)"));
+  EXPECT_THAT(same.out, HasSubstr("batch 128, 3 runs: 3.33 epochs, the reference 3.50 (of 6)"));
   const auto slower = check("slower");
   EXPECT_EQ(slower.code, 1) << slower.err;
   EXPECT_THAT(slower.out, HasSubstr("SLOWER: a regression"));
@@ -121,7 +121,7 @@ TEST(Reference, ReadsRealTrainings) {
   }
   const auto made = run_reference(folder, {"make", "t", "--accuracy", "0.001", "--out", "F.json"});
   ASSERT_EQ(made.code, 0) << made.err;
-  EXPECT_THAT(made.out, HasSubstr("batch 16    6 runs: 1.00 epochs (1 to 1)"));
+  EXPECT_THAT(made.out, HasSubstr("batch 16, 6 runs: 1.00 epochs (1 to 1)"));
   const auto checked = run_reference(folder, {"check", "t/0", "t/1", "t/2", "--against", "F.json"});
   EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
 }
