@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr double kMinimum = 1000, kCritical = 1600;
+constexpr double kLeastSteps = 1000, kCriticalBatch = 1600;
 /// A step of 10 ms and 0.1 ms for each sample of the local batch.
 constexpr double kFixed_s = 0.01, kSample_s = 1e-4;
 
@@ -25,9 +25,9 @@ std::vector<std::int64_t> up_to(std::int64_t last) {
 Predicted exactly(double value) { return {.value = value, .low = value, .high = value}; }
 
 /// Every local batch up to 2,000 on 1, 4 and 16 workers, which exchange in no time.
-TargetQuestion question() {
+TargetQuestion usual_question() {
   TargetQuestion asked;
-  asked.steps = {.s_min = kMinimum, .critical_batch = kCritical};
+  asked.steps = {.s_min = kLeastSteps, .critical_batch = kCriticalBatch};
   asked.from_batch = 1;
   asked.to_batch = 1e6;
   asked.workers = {1, 4, 16};
@@ -41,13 +41,13 @@ TargetQuestion question() {
 // S_min (1 + B_c / B) (t_0 + t_1 B / N) is least at B = sqrt(B_c N t_0 / t_1), where it is
 // S_min (sqrt(t_0) + sqrt(t_1 B_c / N))^2.
 TEST(Answer, FindsTheBatchOfTheClosedForm) {
-  const auto found = answer(question());
+  const auto found = answer(usual_question());
   ASSERT_EQ(found.points.size(), 3u);
   for (const auto& point : found.points) {
     const auto workers = static_cast<double>(point.workers);
-    EXPECT_DOUBLE_EQ(point.batch.value, std::sqrt(kCritical * workers * kFixed_s / kSample_s));
-    const double root = std::sqrt(kFixed_s) + std::sqrt(kSample_s * kCritical / workers);
-    EXPECT_NEAR(point.time_s.value, kMinimum * root * root, 1e-9);
+    EXPECT_DOUBLE_EQ(point.batch.value, std::sqrt(kCriticalBatch * workers * kFixed_s / kSample_s));
+    const double root = std::sqrt(kFixed_s) + std::sqrt(kSample_s * kCriticalBatch / workers);
+    EXPECT_NEAR(point.time_s.value, kLeastSteps * root * root, 1e-9);
     EXPECT_NEAR(point.cost.value, workers * point.time_s.value / 3600, 1e-12);
     EXPECT_DOUBLE_EQ(point.time_s.low, point.time_s.high);
     EXPECT_FALSE(point.is_at_end);
@@ -61,14 +61,14 @@ TEST(Answer, FindsTheBatchOfTheClosedForm) {
 
 // Of evaluations after each V samples there are S(B) B / V, each of e / N: S_min (B + B_c) e / (V N).
 TEST(Answer, AddsEvaluationsSharedByTheWorkers) {
-  auto asked = question();
+  auto asked = usual_question();
   asked.workers = {4};
   asked.local_batches = {100, 200};
   asked.evaluation_s = 8;
   asked.samples_between_evaluations = 50000;
   const auto found = answer(asked).points[0];
-  const double training = kMinimum * (1 + kCritical / 400) * (kFixed_s + 100 * kSample_s);
-  const double evaluations = kMinimum * (400 + kCritical) * 8 / (50000.0 * 4);
+  const double training = kLeastSteps * (1 + kCriticalBatch / 400) * (kFixed_s + 100 * kSample_s);
+  const double evaluations = kLeastSteps * (400 + kCriticalBatch) * 8 / (50000.0 * 4);
   EXPECT_DOUBLE_EQ(found.batch.value, 400) << "without evaluations 800 takes 90 s, not 100";
   EXPECT_NEAR(found.evaluations_s, evaluations, 1e-9);
   EXPECT_NEAR(found.time_s.value, training + evaluations, 1e-9);
@@ -76,7 +76,7 @@ TEST(Answer, AddsEvaluationsSharedByTheWorkers) {
 
 // A step that grows with the workers: beyond some of them more are slower and dearer.
 TEST(Answer, LeavesTheDominatedOffTheFront) {
-  auto asked = question();
+  auto asked = usual_question();
   asked.workers = {1, 2, 4, 8, 16};
   asked.step_s = [](std::int64_t workers, std::int64_t local) {
     return exactly(kSample_s * static_cast<double>(local) + 0.004 * static_cast<double>(workers * workers));
@@ -99,7 +99,7 @@ TEST(Answer, LeavesTheDominatedOffTheFront) {
 // By the closed form of one worker 1000 (0.1 + 0.4)^2 = 250 s, of four 90 s, of sixteen 40 s;
 // worker-hours 250, 360 and 640 over 3,600.
 TEST(Answer, KeepsDeadlineAndBudget) {
-  auto asked = question();
+  auto asked = usual_question();
   asked.deadline_s = 100;
   asked.budget = 500 / 3600.0;
   auto found = answer(asked);
@@ -116,7 +116,7 @@ TEST(Answer, KeepsDeadlineAndBudget) {
 
 // Nodes of eight for 16 an hour: up to eight workers all cost the same hour.
 TEST(Answer, PaysByItsPrice) {
-  auto asked = question();
+  auto asked = usual_question();
   asked.workers = {1, 8, 16};
   asked.price_an_hour = [](std::int64_t workers) { return 16.0 * static_cast<double>((workers + 7) / 8); };
   const auto found = answer(asked);
@@ -127,10 +127,10 @@ TEST(Answer, PaysByItsPrice) {
 
 // Steps up to 20 % more or fewer at any batch, and a step of 10 % more or less: joined in quadrature.
 TEST(Answer, JoinsTheIntervalsOfStepsAndStep) {
-  auto asked = question();
+  auto asked = usual_question();
   asked.workers = {4, 16};
-  asked.possible = {{.s_min = kMinimum / 1.2, .critical_batch = kCritical},
-                    {.s_min = kMinimum * 1.2, .critical_batch = kCritical}};
+  asked.possible = {{.s_min = kLeastSteps / 1.2, .critical_batch = kCriticalBatch},
+                    {.s_min = kLeastSteps * 1.2, .critical_batch = kCriticalBatch}};
   asked.step_s = [](std::int64_t, std::int64_t local) {
     const double value = kFixed_s + kSample_s * static_cast<double>(local);
     return Predicted{.value = value, .low = value / 1.1, .high = value * 1.1};
@@ -155,10 +155,10 @@ TEST(Answer, JoinsTheIntervalsOfStepsAndStep) {
 
 // A critical batch of a quarter or of four times moves the best batch by the root of that.
 TEST(Answer, GivesTheBatchesOfOtherCurves) {
-  auto asked = question();
+  auto asked = usual_question();
   asked.workers = {4};
-  asked.possible = {{.s_min = kMinimum, .critical_batch = kCritical / 4},
-                    {.s_min = kMinimum, .critical_batch = kCritical * 4}};
+  asked.possible = {{.s_min = kLeastSteps, .critical_batch = kCriticalBatch / 4},
+                    {.s_min = kLeastSteps, .critical_batch = kCriticalBatch * 4}};
   const auto found = answer(asked).points[0];
   EXPECT_DOUBLE_EQ(found.batch.value, 800);
   EXPECT_DOUBLE_EQ(found.batch.low, 400);
@@ -166,7 +166,7 @@ TEST(Answer, GivesTheBatchesOfOtherCurves) {
 }
 
 TEST(Answer, StaysInTheReachOfTheFit) {
-  auto asked = question();
+  auto asked = usual_question();
   asked.workers = {1, 4, 16, 600};
   asked.from_batch = 64;
   asked.to_batch = 512;
@@ -180,7 +180,7 @@ TEST(Answer, StaysInTheReachOfTheFit) {
 }
 
 TEST(Answer, LeavesOutWhatDoesNotFit) {
-  auto asked = question();
+  auto asked = usual_question();
   asked.step_s = [](std::int64_t workers, std::int64_t local) -> std::optional<Predicted> {
     if (local > 128 || workers == 1) return std::nullopt;
     return exactly(kFixed_s + kSample_s * static_cast<double>(local));
@@ -192,7 +192,7 @@ TEST(Answer, LeavesOutWhatDoesNotFit) {
 }
 
 TEST(Answer, IsEmptyWhereNothingIsPossible) {
-  auto asked = question();
+  auto asked = usual_question();
   asked.deadline_s = 100;
   asked.step_s = [](std::int64_t, std::int64_t) { return std::optional<Predicted>(); };
   const auto found = answer(asked);

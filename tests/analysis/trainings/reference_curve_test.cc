@@ -25,7 +25,7 @@ using testing::IsEmpty;
 constexpr double kAccuracy = 0.9;
 
 /// A training of ten epochs that is seen to reach 90 % after `reached` of them; 0: never.
-Record training(std::int64_t batch, int seed, int reached, double lr = 0.1) {
+Record reached_training(std::int64_t batch, int seed, int reached, double lr = 0.1) {
   constexpr int kEpochs = 10;
   std::vector<double> accuracies;
   for (int epoch = 1; epoch <= kEpochs; ++epoch)
@@ -37,9 +37,9 @@ Record training(std::int64_t batch, int seed, int reached, double lr = 0.1) {
 }
 
 /// One for each of `reached`, with seeds from `first` on.
-std::vector<Record> trainings(std::int64_t batch, const std::vector<int>& reached, int first = 0) {
+std::vector<Record> reached_trainings(std::int64_t batch, const std::vector<int>& reached, int first = 0) {
   std::vector<Record> all;
-  for (const int epoch : reached) all.push_back(training(batch, first++, epoch));
+  for (const int epoch : reached) all.push_back(reached_training(batch, first++, epoch));
   return all;
 }
 
@@ -49,9 +49,11 @@ std::vector<Record> joined(std::vector<std::vector<Record>> lists) {
   return all;
 }
 
-AccuracyTarget target() { return {.accuracy = kAccuracy, .of_validation = false}; }
+AccuracyTarget usual_target() { return {.accuracy = kAccuracy, .of_validation = false}; }
 
-RunsToAccuracy runs_of(const std::vector<Record>& records) { return runs_to_accuracy(records, target()); }
+RunsToAccuracy runs_of(const std::vector<Record>& records) {
+  return runs_to_accuracy(records, usual_target());
+}
 
 ReferenceCurve reference_of(const std::vector<Record>& records) {
   return reference_curve(runs_of(records), "test");
@@ -72,9 +74,9 @@ std::string message_of(const std::function<void()>& act) {
 // / 4. Variances of the means: 1 / 10 * 10/9, and 1 / 6 * 6/5; of the runs (6, 7, 8) 1 / 3. By Welch and
 // Satterthwaite with shares of 9/16 and 1/16 of the first two.
 TEST(ReferenceCurve, JudgesBetweenBatchesByHand) {
-  const auto curve = reference_of(
-      joined({trainings(100, {4, 4, 4, 4, 4, 6, 6, 6, 6, 6}), trainings(200, {8, 8, 8, 10, 10, 10})}));
-  const auto records = trainings(125, {6, 7, 8});
+  const auto curve = reference_of(joined({reached_trainings(100, {4, 4, 4, 4, 4, 6, 6, 6, 6, 6}),
+                                          reached_trainings(200, {8, 8, 8, 10, 10, 10})}));
+  const auto records = reached_trainings(125, {6, 7, 8});
   const auto checks = check_against(curve, runs_of(records));
   ASSERT_EQ(checks.size(), 1u);
   const auto& check = checks[0];
@@ -93,9 +95,9 @@ TEST(ReferenceCurve, JudgesBetweenBatchesByHand) {
 }
 
 TEST(ReferenceCurve, FindsSlowerAndTooFastTrainings) {
-  const auto curve = reference_of(trainings(128, {5, 6, 5, 6, 5, 6, 5, 6, 5, 6}));
+  const auto curve = reference_of(reached_trainings(128, {5, 6, 5, 6, 5, 6, 5, 6, 5, 6}));
   const auto verdict = [&](const std::vector<int>& reached) {
-    const auto records = trainings(128, reached, 20);
+    const auto records = reached_trainings(128, reached, 20);
     return check_against(curve, runs_of(records))[0].verdict;
   };
   EXPECT_EQ(verdict({6, 5, 6, 5, 5}), ReferenceVerdict::as_reference);
@@ -116,7 +118,7 @@ struct Alarms {
 };
 
 Alarms alarms_of(const Simulated& simulated, int checks) {
-  const Record record = training(100, 0, 1);
+  const Record record = reached_training(100, 0, 1);
   std::mt19937 random(7);
   std::normal_distribution<double> normal;
   const auto draw = [&](std::int64_t batch, double factor, int runs) {
@@ -129,14 +131,14 @@ Alarms alarms_of(const Simulated& simulated, int checks) {
   };
   int slower = 0, faster = 0;
   for (int i = 0; i < checks; ++i) {
-    ReferenceCurve curve{.target = target(), .points = {}};
+    ReferenceCurve curve{.target = usual_target(), .points = {}};
     for (const std::int64_t batch : {100, 200, 400}) {
       auto& point = curve.points.emplace_back();
       point.benchmark = mlperf_benchmark(record);
       point.batch = batch;
       point.epochs = draw(batch, 1, 2 * simulated.runs);
     }
-    RunsToAccuracy runs{.target = target(), .batches = {}, .not_used = {}};
+    RunsToAccuracy runs{.target = usual_target(), .batches = {}, .not_used = {}};
     for (const std::int64_t batch : simulated.batches) {
       auto& one = runs.batches.emplace_back();
       one.batch = batch;
@@ -182,19 +184,19 @@ TEST(ReferenceCurve, MissesFewTrainingsThatAreOff) {
 
 // All ten of the reference were seen at the same evaluation, which shows no more than that.
 TEST(ReferenceCurve, RoundingIsNoCertainty) {
-  const auto curve = reference_of(trainings(128, std::vector<int>(10, 2)));
-  EXPECT_EQ(check_against(curve, runs_of(trainings(128, {2, 2, 2}, 20)))[0].verdict,
+  const auto curve = reference_of(reached_trainings(128, std::vector<int>(10, 2)));
+  EXPECT_EQ(check_against(curve, runs_of(reached_trainings(128, {2, 2, 2}, 20)))[0].verdict,
             ReferenceVerdict::as_reference);
-  EXPECT_EQ(check_against(curve, runs_of(trainings(128, {2, 2, 3}, 20)))[0].verdict,
+  EXPECT_EQ(check_against(curve, runs_of(reached_trainings(128, {2, 2, 3}, 20)))[0].verdict,
             ReferenceVerdict::as_reference);
-  EXPECT_EQ(check_against(curve, runs_of(trainings(128, {3, 3, 3, 3, 3}, 20)))[0].verdict,
+  EXPECT_EQ(check_against(curve, runs_of(reached_trainings(128, {3, 3, 3, 3, 3}, 20)))[0].verdict,
             ReferenceVerdict::slower);
 }
 
 TEST(ReferenceCurve, SaysWhyNothingIsDecided) {
-  const auto curve = reference_of(
-      joined({trainings(128, {5, 6, 5, 6, 5, 6}), trainings(256, {7, 6, 7, 6, 7, 6, 7, 6, 7, 6})}));
-  auto seldom = trainings(256, {6, 6, 7}, 20);
+  const auto curve = reference_of(joined(
+      {reached_trainings(128, {5, 6, 5, 6, 5, 6}), reached_trainings(256, {7, 6, 7, 6, 7, 6, 7, 6, 7, 6})}));
+  auto seldom = reached_trainings(256, {6, 6, 7}, 20);
   for (auto& record : seldom)
     for (std::size_t i = 0; i < record.epochs.size(); i += 2) record.epochs[i].test_accuracy.reset();
   struct Case {
@@ -202,12 +204,13 @@ TEST(ReferenceCurve, SaysWhyNothingIsDecided) {
     const char* why;
   };
   for (const auto& [records, why] : std::vector<Case>{
-           {trainings(128, {5, 6}, 20), "2 runs at batch 128: a check needs at least 3"},
-           {trainings(64, {5, 6, 5}, 20), "batches from 128 to 256, and nothing is guessed beyond"},
-           {trainings(512, {5, 6, 5}, 20), "batches from 128 to 256, and nothing is guessed beyond"},
-           {trainings(160, {5, 6, 5, 6}, 20), "6 runs at batch 128, and a check of 4 needs 8 there: check 3"},
+           {reached_trainings(128, {5, 6}, 20), "2 runs at batch 128: a check needs at least 3"},
+           {reached_trainings(64, {5, 6, 5}, 20), "batches from 128 to 256, and nothing is guessed beyond"},
+           {reached_trainings(512, {5, 6, 5}, 20), "batches from 128 to 256, and nothing is guessed beyond"},
+           {reached_trainings(160, {5, 6, 5, 6}, 20),
+            "6 runs at batch 128, and a check of 4 needs 8 there: check 3"},
            {seldom, "looked at every 2 epochs, and every 1 for the reference"},
-           {trainings(256, {6, 7, 0}, 20), "1 of 3 runs did not reach the accuracy: train-"}}) {
+           {reached_trainings(256, {6, 7, 0}, 20), "1 of 3 runs did not reach the accuracy: train-"}}) {
     const auto checks = check_against(curve, runs_of(records));
     ASSERT_EQ(checks.size(), 1u) << why;
     EXPECT_EQ(checks[0].verdict, ReferenceVerdict::not_decided) << why;
@@ -218,11 +221,11 @@ TEST(ReferenceCurve, SaysWhyNothingIsDecided) {
 // Ten epochs without the accuracy are eleven at least, which is slower than five or six; two of a diverged
 // training say nothing of how many it needs, but not fewer than the reference.
 TEST(ReferenceCurve, UnreachedRunsAreNeverFaster) {
-  const auto curve = reference_of(trainings(128, {5, 6, 5, 6, 5, 6}));
-  const auto never = check_against(curve, runs_of(trainings(128, {0, 0, 0}, 20)))[0];
+  const auto curve = reference_of(reached_trainings(128, {5, 6, 5, 6, 5, 6}));
+  const auto never = check_against(curve, runs_of(reached_trainings(128, {0, 0, 0}, 20)))[0];
   EXPECT_EQ(never.verdict, ReferenceVerdict::slower);
   EXPECT_DOUBLE_EQ(never.epochs, 11);
-  auto records = trainings(128, {1, 1, 0}, 20);
+  auto records = reached_trainings(128, {1, 1, 0}, 20);
   records[2].epochs.resize(2);
   records[2].status = "failed";
   records[2].reason = "the loss is not finite";
@@ -233,9 +236,9 @@ TEST(ReferenceCurve, UnreachedRunsAreNeverFaster) {
 }
 
 TEST(ReferenceCurve, NamesWhatExplainsATooFastTraining) {
-  auto records = trainings(128, {5, 6, 5, 6, 5, 6});
+  auto records = reached_trainings(128, {5, 6, 5, 6, 5, 6});
   const auto curve = reference_of(records);
-  records = trainings(128, {2, 3, 2}, 20);
+  records = reached_trainings(128, {2, 3, 2}, 20);
   for (auto& record : records) {
     record.data.lists_sha256 = std::map<std::string, std::string>{{"train", "abc"}, {"test", "abc"}};
     record.data.test_samples = 2000;
@@ -251,10 +254,10 @@ TEST(ReferenceCurve, NamesWhatExplainsATooFastTraining) {
 
 // A batch between two has a rate of its own, as one of the reference's may.
 TEST(ReferenceCurve, TunedBatchesMayHaveTheirRates) {
-  auto large = trainings(256, {7, 7, 7, 8, 7, 8});
+  auto large = reached_trainings(256, {7, 7, 7, 8, 7, 8});
   for (auto& record : large) record.settings["lr"] = "0.2";
-  const auto curve = reference_of(joined({trainings(128, {5, 6, 5, 6, 5, 6}), large}));
-  auto between = trainings(160, {6, 6, 7}, 20);
+  const auto curve = reference_of(joined({reached_trainings(128, {5, 6, 5, 6, 5, 6}), large}));
+  auto between = reached_trainings(160, {6, 6, 7}, 20);
   for (auto& record : between) record.settings["lr"] = "0.15";
   EXPECT_THAT(check_against(curve, runs_of(between))[0].remarks, IsEmpty());
   for (auto& record : large) record.settings["lr"] = "0.4";
@@ -264,7 +267,7 @@ TEST(ReferenceCurve, TunedBatchesMayHaveTheirRates) {
 }
 
 TEST(ReferenceCurve, ASeedCountsOnce) {
-  const auto runs = runs_of(joined({trainings(128, {5, 6, 5}), trainings(128, {6}, 1)}));
+  const auto runs = runs_of(joined({reached_trainings(128, {5, 6, 5}), reached_trainings(128, {6}, 1)}));
   ASSERT_EQ(runs.batches.size(), 1u);
   EXPECT_THAT(runs.batches[0].epochs, ElementsAre(5, 6, 5));
   ASSERT_EQ(runs.not_used.size(), 1u);
@@ -272,7 +275,7 @@ TEST(ReferenceCurve, ASeedCountsOnce) {
 }
 
 TEST(ReferenceCurve, TakesValidationWhereTestsAreLast) {
-  auto records = trainings(128, {5, 6, 5});
+  auto records = reached_trainings(128, {5, 6, 5});
   for (auto& record : records)
     for (auto& epoch : record.epochs) {
       epoch.validation_accuracy = epoch.test_accuracy;
@@ -284,20 +287,20 @@ TEST(ReferenceCurve, TakesValidationWhereTestsAreLast) {
 }
 
 TEST(ReferenceCurve, RefusesWhatIsNoReference) {
-  const auto sound = trainings(128, {5, 6, 5, 6, 5, 6});
+  const auto sound = reached_trainings(128, {5, 6, 5, 6, 5, 6});
   EXPECT_THAT(message_of([] {
-                (void)reference_of(trainings(128, {5, 6, 5}));
+                (void)reference_of(reached_trainings(128, {5, 6, 5}));
               }),
               HasSubstr("batch 128 has 3 runs, and a reference needs at least 6"));
   EXPECT_THAT(message_of([] {
-                (void)reference_of(trainings(128, {5, 6, 5, 6, 5, 0}));
+                (void)reference_of(reached_trainings(128, {5, 6, 5, 6, 5, 0}));
               }),
               HasSubstr("1 of 6 runs at batch 128 did not reach the accuracy 0.9"));
   EXPECT_THAT(message_of([&] {
-                (void)runs_of(joined({sound, {training(128, 9, 5, 0.4)}}));
+                (void)runs_of(joined({sound, {reached_training(128, 9, 5, 0.4)}}));
               }),
               HasSubstr("were not trained alike: lr 0.4 (there 0.1)"));
-  auto other = training(64, 9, 5);
+  auto other = reached_training(64, 9, 5);
   other.model.name = "vgg11";
   EXPECT_THAT(message_of([&] {
                 (void)runs_of(joined({sound, {other}}));
