@@ -100,6 +100,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"evaluate-every", execution, none, none},  // evaluations are not part of a step
     {"test-set", fixed, refuse, refuse},        // another epoch's weights are tested
     {"early-stopping", length, none, refuse},
+    {"target", length, none, refuse},
+    {"evaluate-steps", execution, none, none},
     {"on-nan", rule, remark, none},  // nothing in a training that does not diverge
 
     // The learning rule: train/given/rule_rows.cc.
@@ -199,6 +201,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"compare", unrecorded},
     {"baseline-batch", unrecorded},
     {"large-batch", unrecorded},
+    {"rates", unrecorded},
     {"choose-on", unrecorded},
     {"seeds", unrecorded},
     {"halving", unrecorded},

@@ -88,6 +88,7 @@ Conclusions conclude(std::span<const measure::Record> records, double margin) {
   result.sweeps = analysis::sweeps(result.cells);
   result.subjects = analysis::by_subject(result.cells);
   result.convergence = analysis::convergence(result.cells, margin);
+  result.targets = analysis::steps_to_target(result.cells);
   for (const auto& record : records)
     for (auto& finding : analysis::check(record)) add_remark(result.remarks, std::move(finding), record.id);
   return result;

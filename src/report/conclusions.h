@@ -19,6 +19,7 @@
 #include "analysis/steps/scaling.h"
 #include "analysis/steps/sweep.h"
 #include "analysis/steps/waterfall.h"
+#include "analysis/target/steps_to_target.h"
 #include "analysis/trainings/converge.h"
 
 namespace paceline::report {
@@ -61,6 +62,7 @@ struct Conclusions {
   std::vector<std::optional<PredictedWorkers>> predictions;
   std::span<const analysis::ScoredPrediction> scored;  ///< as given to build()
   std::optional<analysis::Convergence> convergence;
+  std::vector<analysis::StepsToTarget> targets;
   std::vector<Remark> remarks;
 
   /// For a kind of cell ("sweep", "scale", "converge"): the number of records, and of those that were not

@@ -37,8 +37,8 @@ struct StepsPoint {
 
 /// S(B). Ends of intervals may be 0 and infinite: where no batch is near B_c or above, nothing bounds it.
 struct StepsFit {
-  Estimate s_min, critical_batch;  ///< n: the batches
-  double rms = 0;                  ///< of the residuals of the batches' means, in logarithms: 0.04 is 4 %
+  Estimate s_min = {}, critical_batch = {};  ///< n: the batches
+  double rms = 0;  ///< of the residuals of the batches' means, in logarithms: 0.04 is 4 %
   std::int64_t from_batch = 0, to_batch = 0;  ///< its reach: the smallest and the largest batch of the fit
 
   /// The steps at any batch, with their interval, which holds the curve's error but no other: beyond
@@ -53,7 +53,7 @@ struct StepsFit {
   struct Curve {
     double log_critical = 0, log_s_min = 0, slack = 0;
   };
-  std::vector<Curve> curves;
+  std::vector<Curve> curves = {};
 };
 
 /// Nothing with fewer than kFewestBatches batches, or if more batch does not mean fewer steps.
@@ -80,13 +80,13 @@ struct StepsToTarget {
   std::string model, data;
   std::string quantity;  ///< "accuracy" or "loss"
   double value = 0;
-  std::string differs;           ///< from other subjects of this target: "optimizer lars"; empty: in nothing
-  std::vector<BatchSteps> rows;  ///< by batch
-  std::optional<StepsFit> fit;
-  std::string no_fit;               ///< why there is none; empty if there is one
-  std::int64_t evaluated_every = 0;  ///< updates between evaluations: a row's steps are at most so many too many
+  std::string differs = {};  ///< from other subjects of this target: "optimizer lars"; empty: in nothing
+  std::vector<BatchSteps> rows = {};  ///< by batch
+  std::optional<StepsFit> fit = {};
+  std::string no_fit = {};           ///< why there is none; empty if there is one
+  std::int64_t evaluated_every = 0;  ///< updates: a row's steps are at most so many too many
   /// Every training, those included that did not reach the target. Lifetime: that of the cells' records.
-  std::vector<const measure::Record*> records;
+  std::vector<const measure::Record*> records = {};
 };
 
 /// Empty where no record has a target. In the order of the cells.

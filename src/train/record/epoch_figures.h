@@ -77,6 +77,7 @@ class EpochFigures {
   /// Whether every step of the epoch so far was skipped, so that it has no loss.
   [[nodiscard]] bool has_no_loss() const { return skipped_ > 0 && sums_.samples == 0; }
   [[nodiscard]] double lr() const { return lr_; }  ///< of the last step
+  [[nodiscard]] double seconds() const { return seconds_; }
   /// Discards what was added since the epoch began.
   void forget();
   /// Mean loss of this rank's samples since the epoch began.
