@@ -27,7 +27,7 @@ constexpr const char* kTrainKey = "Training samples";
 constexpr const char* kTestKey = "Test samples";
 constexpr const char* kSettingsKey = "Settings";
 
-std::string setting_text(const Record& record, const char* key, const char* otherwise) {
+std::string given_setting(const Record& record, const char* key, const char* otherwise) {
   const auto found = record.settings.find(key);
   return found != record.settings.end() && !found->second.empty() ? found->second : otherwise;
 }
@@ -94,15 +94,15 @@ std::optional<AccuracyTarget> target_of(const nlohmann::json& json, const std::s
 }  // namespace
 
 double number_of_setting(const Record& record, const char* key) {
-  const std::string text = setting_text(record, key, "0");
+  const std::string text = given_setting(record, key, "0");
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
   return end != nullptr && *end == '\0' ? number : 0;
 }
 
 std::vector<Hyperparameter> mlperf_hyperparameters(const Record& record) {
-  const bool has_whole_batch = setting_text(record, "bn", "local") == "sync";
-  return {{"opt_name", setting_text(record, "optimizer", "sgd")},
+  const bool has_whole_batch = given_setting(record, "bn", "local") == "sync";
+  return {{"opt_name", given_setting(record, "optimizer", "sgd")},
           {"opt_base_learning_rate", record.learning_rate.peak},
           {"opt_learning_rate_warmup_epochs", number_of_setting(record, "warmup")},
           {"opt_weight_decay", number_of_setting(record, "weight-decay")},
