@@ -281,6 +281,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     // Trainings to an accuracy: cli/options/option_target_rows.cc.
     {"accuracy", unrecorded},
     {"against", unrecorded},
+    {"budget", unrecorded},
+    {"price", unrecorded},
 });
 
 /// The index of the row of `key`; kRows.size() if there is none.

@@ -31,6 +31,8 @@ constexpr CommandRow kCommandRows[]{
     {"predict", kPredict,
      "what more workers would bring: steps with intervals, the knee, the limit; and its score",
      predict_command},
+    {"target", kTarget, "with how many workers an accuracy is reached soonest, cheapest, before a deadline",
+     target_command},
     {"reference", kReference,
      "epochs to an accuracy by batch, as a reference (make); whether trainings need as many (check)",
      reference_command},

@@ -36,7 +36,7 @@ std::string epochs_text(const std::vector<double>& epochs) {
 
 int make_reference(const Settings& settings, Screen& screen) {
   const auto& options = settings.reference;
-  if (options.out.empty() || options.accuracy <= 0)
+  if (options.out.empty() || settings.accuracy <= 0)
     base::fail(
         base::ErrorKind::usage,
         "reference make needs {}: paceline reference make RECORDS --accuracy 0.97 --out reference.json",
@@ -46,7 +46,7 @@ int make_reference(const Settings& settings, Screen& screen) {
   base::require_directory_of(options.out, "--out");
   const auto read = read_records(settings.report.records);
   const auto runs =
-      analysis::runs_to_accuracy(read.records, {.accuracy = options.accuracy, .of_validation = {}});
+      analysis::runs_to_accuracy(read.records, {.accuracy = settings.accuracy, .of_validation = {}});
   const auto curve = analysis::reference_curve(runs, fmt::format("paceline {}", measure::version()));
   screen.say(fmt::format("reference   {} to {}", curve.points.front().benchmark, target_text(runs.target)));
   std::size_t fewest = curve.points.front().epochs.size();
@@ -114,17 +114,17 @@ int check_reference(const Settings& settings, Screen& screen) {
     base::fail(base::ErrorKind::usage, "--out belongs to reference make; check writes nothing");
   const auto curve =
       analysis::reference_from_json(base::read_file(options.against), options.against.string());
-  if (curve.target && options.accuracy > 0 && options.accuracy != curve.target->accuracy)
+  if (curve.target && settings.accuracy > 0 && settings.accuracy != curve.target->accuracy)
     base::fail(base::ErrorKind::usage, "--accuracy {:g}: the reference {} is to {:g}; leave it out",
-               options.accuracy, options.against.string(), curve.target->accuracy);
-  if (!curve.target && options.accuracy <= 0)
+               settings.accuracy, options.against.string(), curve.target->accuracy);
+  if (!curve.target && settings.accuracy <= 0)
     base::fail(base::ErrorKind::usage,
                "{} does not say which accuracy its trainings reached; give it, as in --accuracy 0.759",
                options.against.string());
   const auto read = read_records(settings.report.records);
   const auto runs = analysis::runs_to_accuracy(
       read.records,
-      curve.target.value_or(analysis::AccuracyTarget{.accuracy = options.accuracy, .of_validation = {}}));
+      curve.target.value_or(analysis::AccuracyTarget{.accuracy = settings.accuracy, .of_validation = {}}));
   screen.say(fmt::format("reference   {} to {}; batches {} to {}", curve.points.front().benchmark,
                          target_text(runs.target), curve.points.front().batch, curve.points.back().batch));
   const auto checks = analysis::check_against(curve, runs);

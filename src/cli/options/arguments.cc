@@ -116,10 +116,11 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       settings.report.records.assign(words.begin(), words.end());
       return;
     case kPredict:
+    case kTarget:
       if (words.empty())
-        base::fail(
-            ErrorKind::usage,
-            "predict takes what was measured: records, directories that hold them, or a table of steps");
+        base::fail(ErrorKind::usage, "{} takes what was measured: records, directories that hold them{}",
+                   command_name(settings.command),
+                   settings.command == kPredict ? ", or a table of steps" : "");
       settings.report.records.assign(words.begin(), words.end());
       return;
     case kReference:

@@ -164,6 +164,8 @@ std::string usage_line(Command command) {
   if (command == kPredict)
     return "paceline predict FILE.. [options]      FILE: a record, a directory of records, or a table of steps\n"
            "paceline predict --score P.json FILE.. whether measured steps lie where P.json predicted them";
+  if (command == kTarget)
+    return "paceline target RECORD.. --accuracy A [options]   RECORD: of converge --compare batches, and of scale or study";
   if (command == kReference)
     return "paceline reference make RECORD.. --accuracy A --out F.json   what trainings of now need is the reference\n"
            "paceline reference check RECORD.. --against F.json           whether these need as many epochs";

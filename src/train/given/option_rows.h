@@ -52,7 +52,8 @@ namespace paceline::train {
   X(kModel, model)           \
   X(kClassify, classify)     \
   X(kPredict, predict)       \
-  X(kReference, reference)
+  X(kReference, reference)   \
+  X(kTarget, target)
 
 namespace command_index {
 #define PACELINE_INDEX(bit, name) bit,
