@@ -85,6 +85,23 @@ struct TestSetRecord {
   std::optional<double> ema_loss = {}, ema_accuracy = {};  ///< with --ema: of that epoch's averaged weights
 };
 
+/// An evaluation of a training with --evaluate-steps or --target: on the validation set if there is one, else
+/// on the test set.
+struct EvaluatedUpdateRecord {
+  std::int64_t update = 0;             ///< updates done
+  std::int64_t samples = 0;            ///< that they trained, each as often as it was
+  std::optional<double> seconds = {};  ///< of training until then; none: a part of it is not known
+  double loss = 0, accuracy = 0;
+};
+
+/// The target of a training, and the first of its evaluations that reached it.
+struct TargetRecord {
+  std::string quantity;  ///< "accuracy" or "loss"
+  double value = 0;
+  std::optional<std::int64_t> update = {};  ///< none: it was not reached
+  std::optional<double> seconds = {};       ///< as of that evaluation
+};
+
 /// How the algorithms of a run were chosen, and which they were.
 struct KernelsRecord {
   /// "measured": by this run, or by an earlier one on this machine (--measured-kernels). "given": taken from
@@ -390,6 +407,9 @@ struct Record {
 
   std::vector<EpochRecord> epochs;
   std::vector<StepRecord> steps;
+  /// With --evaluate-steps or --target: every evaluation of the training, by update.
+  std::optional<std::vector<EvaluatedUpdateRecord>> evaluations = {};
+  std::optional<TargetRecord> target = {};                   ///< with --target
   std::optional<KernelsRecord> kernels = {};                 ///< of engines with a choice
   std::optional<ChosenRecord> chosen;                        ///< of trainings with a validation set
   std::optional<TestSetRecord> test_set;                     ///< of whole trainings

@@ -105,6 +105,23 @@ void fields(A& archive, In<A, TestSetRecord>& value) {
 }
 
 template <typename A>
+void fields(A& archive, In<A, EvaluatedUpdateRecord>& value) {
+  archive("update", value.update);
+  archive("samples", value.samples);
+  archive("seconds", value.seconds);
+  archive("loss", value.loss);
+  archive("accuracy", value.accuracy);
+}
+
+template <typename A>
+void fields(A& archive, In<A, TargetRecord>& value) {
+  archive("quantity", value.quantity);
+  archive("value", value.value);
+  archive("update", value.update);
+  archive("seconds", value.seconds);
+}
+
+template <typename A>
 void fields(A& archive, In<A, KernelsRecord>& value) {
   archive("chosen_by", value.chosen_by);
   archive("algorithms", value.algorithms);
@@ -361,6 +378,8 @@ void fields(A& archive, In<A, Record>& value) {
   where_present(archive, "gpus", value.gpus);
   archive("epochs", value.epochs);
   archive("steps", value.steps);
+  where_present(archive, "evaluations", value.evaluations);
+  where_present(archive, "target", value.target);
   where_present(archive, "chosen", value.chosen);
   where_present(archive, "kernels", value.kernels);
   where_present(archive, "test_set", value.test_set);

@@ -101,6 +101,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"evaluate-every", execution, none, none},  // evaluations are not part of a step
     {"test-set", fixed, refuse, refuse},        // another epoch's weights are tested
     {"early-stopping", length, none, refuse},
+    {"target", length, none, refuse},
+    {"evaluate-steps", execution, none, none},
     {"on-nan", rule, remark, none},  // nothing in a training that does not diverge
     {"noise-scale", execution, none, none},
 
@@ -201,6 +203,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"compare", unrecorded},
     {"baseline-batch", unrecorded},
     {"large-batch", unrecorded},
+    {"rates", unrecorded},
     {"choose-on", unrecorded},
     {"seeds", unrecorded},
     {"halving", unrecorded},
@@ -276,6 +279,12 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"fidelity", unrecorded},
     {"score", unrecorded},
     {"calibrate-by", unrecorded},
+
+    // Trainings to an accuracy: cli/options/option_target_rows.cc.
+    {"accuracy", unrecorded},
+    {"against", unrecorded},
+    {"budget", unrecorded},
+    {"price", unrecorded},
 });
 
 /// The index of the row of `key`; kRows.size() if there is none.

@@ -410,6 +410,8 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   add_section(document, traffic_section(conclusions));
   add_section(document, collectives_section(conclusions));
   add_section(document, converge_section(conclusions));
+  add_section(document, target_section(conclusions));
+  add_section(document, target_workers_section(conclusions));
   add_section(document, search_section(conclusions));
   add_section(document, evaluation_section(conclusions));
   add_section(document, training_section(conclusions));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "analysis/target/target_question.h"
 #include "base/error.h"
 #include "measure/setting.h"
 
@@ -88,10 +89,34 @@ Conclusions conclude(std::span<const measure::Record> records, double margin) {
   result.sweeps = analysis::sweeps(result.cells);
   result.subjects = analysis::by_subject(result.cells);
   result.convergence = analysis::convergence(result.cells, margin);
+  result.targets = analysis::steps_to_target(result.cells);
   for (const auto& record : records)
     for (auto& finding : analysis::check(record)) add_remark(result.remarks, std::move(finding), record.id);
   return result;
 }
+
+namespace {
+
+/// Of each target with a curve and with predicted steps.
+void answer_targets(Conclusions& conclusions) {
+  for (const auto& target : conclusions.targets)
+    for (const auto& prediction : conclusions.predictions) {
+      if (!target.fit || !prediction) continue;
+      const auto& subject = prediction->model.subject;
+      if (subject.model != target.model || subject.data != target.data) continue;
+      try {
+        const auto asked = analysis::target_question(target, prediction->model, prediction->forecast.request);
+        auto found = analysis::answer(asked.question);
+        if (found.points.empty()) continue;
+        conclusions.answered_targets.push_back(
+            {.target = target, .answer = std::move(found), .lacks_link = asked.lacks_link});
+      } catch (const base::Error&) {
+        // No step of a batch of the curve was timed.
+      }
+    }
+}
+
+}  // namespace
 
 void add_predictions(Conclusions& conclusions, const std::optional<analysis::AddedLink>& emulated) {
   constexpr std::int64_t kMostWorkers = 256;
@@ -119,6 +144,7 @@ void add_predictions(Conclusions& conclusions, const std::optional<analysis::Add
       // Records of several machines, precisions or kernels: each has its own tables, and none a prediction.
     }
   }
+  answer_targets(conclusions);
 }
 
 }  // namespace paceline::report

@@ -19,6 +19,8 @@
 #include "analysis/steps/scaling.h"
 #include "analysis/steps/sweep.h"
 #include "analysis/steps/waterfall.h"
+#include "analysis/target/answer.h"
+#include "analysis/target/steps_to_target.h"
 #include "analysis/trainings/converge.h"
 
 namespace paceline::report {
@@ -44,6 +46,13 @@ struct PredictedWorkers {
   analysis::Forecast forecast;
 };
 
+/// With how many workers a target is reached, by a curve and the predicted steps of its model.
+struct AnsweredTarget {
+  analysis::StepsToTarget target;
+  analysis::TargetAnswer answer;  ///< with a point at least
+  std::int64_t lacks_link = 0;    ///< the fewest workers whose network is not known; 0: none
+};
+
 struct Conclusions {
   Conclusions() = default;
   Conclusions(Conclusions&&) = default;
@@ -61,6 +70,8 @@ struct Conclusions {
   std::vector<std::optional<PredictedWorkers>> predictions;
   std::span<const analysis::ScoredPrediction> scored;  ///< as given to build()
   std::optional<analysis::Convergence> convergence;
+  std::vector<analysis::StepsToTarget> targets;
+  std::vector<AnsweredTarget> answered_targets;  ///< by add_predictions()
   std::vector<Remark> remarks;
 
   /// For a kind of cell ("sweep", "scale", "converge"): the number of records, and of those that were not

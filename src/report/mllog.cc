@@ -5,7 +5,9 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <variant>
 
+#include "analysis/trainings/reference_curve.h"
 #include "measure/ledger.h"
 #include "report/build.h"
 
@@ -58,19 +60,6 @@ class Log {
   std::string text_;
 };
 
-std::string setting_or(const Record& record, const char* key, const char* otherwise) {
-  const auto found = record.settings.find(key);
-  return found != record.settings.end() && !found->second.empty() ? found->second : otherwise;
-}
-
-/// The setting as a number; 0 if it is none, such as "auto".
-double number_of(const Record& record, const char* key) {
-  const std::string text = setting_or(record, key, "0");
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  return end != nullptr && *end == '\0' ? number : 0;
-}
-
 /// Seconds of an evaluation, on average; 0 if none was measured.
 double evaluation_s(const Record& record) {
   const auto evaluated = std::ranges::count_if(
@@ -81,32 +70,19 @@ double evaluation_s(const Record& record) {
   return evaluated > 0 ? longest / static_cast<double>(evaluated) : 0;
 }
 
-/// Samples of a forward pass.
-std::int64_t samples_of_pass(const Record& record) {
-  for (const char* const cut : {"shard", "micro-batch"})
-    if (const double samples = number_of(record, cut); samples > 0) return static_cast<std::int64_t>(samples);
-  return record.local_batch;
-}
-
 void log_setup(Log& log, const Record& record) {
-  log.point("submission_benchmark",
-            fmt::format("{} on {}", record.model.name, measure::name_of_data(record)));
+  log.point("submission_benchmark", analysis::mlperf_benchmark(record));
   log.point("submission_org", "none: this is no submission to MLPerf, but a log in its form");
   log.point("submission_division", "open");
   log.point("submission_status", "research");
-  log.point("submission_platform",
-            fmt::format("{} x {}", record.workers, record.device_name.value_or(record.environment.cpu)));
-  log.point("seed", static_cast<std::int64_t>(number_of(record, "seed")));
+  log.point("submission_platform", analysis::mlperf_platform(record));
+  log.point("seed", static_cast<std::int64_t>(analysis::number_of_setting(record, "seed")));
   log.point("global_batch_size", record.global_batch);
-  log.point("gradient_accumulation_steps", record.local_batch / samples_of_pass(record));
+  log.point("gradient_accumulation_steps", record.local_batch / analysis::samples_of_pass(record));
   log.point("train_samples", record.data.train_samples);
   log.point("eval_samples", record.data.test_samples);
-  log.point("opt_name", setting_or(record, "optimizer", "sgd"));
-  log.point("opt_base_learning_rate", record.learning_rate.peak);
-  log.point("opt_learning_rate_warmup_epochs", number_of(record, "warmup"));
-  log.point("opt_weight_decay", number_of(record, "weight-decay"));
-  log.point("model_bn_span",
-            setting_or(record, "bn", "local") == "sync" ? record.global_batch : samples_of_pass(record));
+  for (const auto& [key, value] : analysis::mlperf_hyperparameters(record))
+    log.point(key.c_str(), std::visit([](const auto& one) { return Json(one); }, value));
 }
 
 std::string log_of(const Record& record) {

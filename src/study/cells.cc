@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <string>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/topology.h"
 #include "study/study.h"
+#include "train/given/schedule.h"
 #include "train/prepare/memory.h"
 #include "train/run.h"
 
@@ -184,6 +187,38 @@ std::vector<PlannedCell> shuffle_cells(const train::Options& asked, const Conver
   return cells;
 }
 
+/// Trainings of several batches to one target, each at several rates.
+///
+/// The best rate grows with the batch: linearly far below the critical batch, not at all far above it. Where
+/// that batch is, the study is to find out. So the grid lies around what is between the two, the rate that is
+/// scaled by the square root, in factors of two, with one more of them above it where their number is even:
+/// rates of recipes are careful, and the best one is seldom far below the first that diverges.
+std::vector<PlannedCell> batch_cells(const train::Options& asked, const ConvergeAxes& axes) {
+  std::vector<PlannedCell> cells;
+  for (int repeat = 0; repeat < axes.repeats; ++repeat)
+    for (const auto batch : axes.batches) {
+      train::Options scaled = asked;
+      scaled.scale_lr = train::LrScaling::sqrt;
+      const double middle = train::scaled_rate(scaled, batch).peak;
+      for (int i = 0; i < axes.rates; ++i) {
+        const auto rate = fmt::format("{:.3g}", std::ldexp(middle, i - (axes.rates - 1) / 2));
+        PlannedCell cell{.id = fmt::format("converge-b{}-lr{}-r{}", batch, rate, repeat),
+                         .kind = "converge",
+                         .variant = fmt::format("batch {}, lr {}", batch, rate),
+                         .repeat = repeat,
+                         .options = asked};
+        cell.training = cell.id;
+        cell.options.local_batch = 0;
+        cell.options.global_batch = batch;
+        cell.options.scale_lr = train::LrScaling::none;
+        cell.options.lr = std::stod(rate);
+        cell.options.seed = asked.seed + static_cast<std::uint64_t>(repeat);
+        cells.push_back(std::move(cell));
+      }
+    }
+  return cells;
+}
+
 }  // namespace
 
 std::vector<PlannedCell> sweep_cells(const train::Options& base, const Axes& axes,
@@ -275,6 +310,7 @@ std::vector<PlannedCell> converge_cells(const train::Options& asked, const Conve
   if (base.epochs == 0 && base.steps == 0) base.epochs = kConvergeEpochs;
   if (!axes.workers.empty()) return worker_cells(base, axes);
   if (axes.shuffle) return shuffle_cells(base, axes);
+  if (!axes.batches.empty()) return batch_cells(base, axes);
   const auto variants = axes.variants.empty() ? converge_variants() : axes.variants;
   std::vector<PlannedCell> cells;
   for (int repeat = 0; repeat < axes.repeats; ++repeat) {

@@ -59,6 +59,10 @@ struct ConvergeAxes {
   /// windows of 1, 8 and 64 shards, as far as there are more: `shards`, which count_shards() sets.
   bool shuffle = false;
   std::int64_t shards = 0;
+  /// Not empty: instead of the remedies, trainings of each of these global batches at `rates` learning rates,
+  /// each until the options' target.
+  std::vector<std::int64_t> batches = {};
+  int rates = 4;
 };
 [[nodiscard]] std::vector<std::string> converge_variants();
 /// Sets axes.shards where axes.shuffle needs them.

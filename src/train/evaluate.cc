@@ -91,15 +91,21 @@ data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64
 
 bool is_evaluated(const Job& job, const Counters& counters) {
   const int every = job.options.evaluate_every;
+  const std::int64_t steps = job.options.evaluate_steps;
   if (every <= 0 || job.options.window_steps != 0) return false;
+  if (steps > 0 && counters.update % steps == 0) return true;
   return counters.update == job.resolved.end || (counters.step == 0 && counters.epoch % every == 0);
 }
 
-std::int64_t planned_evaluations(const Job& job, std::int64_t first) {
-  const std::int64_t steps = job.resolved.steps_per_epoch, last = (job.resolved.end + steps - 1) / steps;
-  std::int64_t count = 0;
-  for (std::int64_t epoch = first; epoch <= last; ++epoch)
-    count += epoch == last || epoch % job.options.evaluate_every == 0 ? 1 : 0;
+std::int64_t planned_evaluations(const Job& job, std::int64_t done) {
+  const std::int64_t steps = job.resolved.steps_per_epoch, end = job.resolved.end;
+  const std::int64_t last = (end + steps - 1) / steps, each = job.options.evaluate_steps;
+  std::int64_t count = each > 0 ? end / each - done / each : 0;
+  for (std::int64_t epoch = done / steps + 1; epoch <= last; ++epoch) {
+    const bool is_due = epoch == last || epoch % job.options.evaluate_every == 0;
+    const bool is_counted = each > 0 && std::min(epoch * steps, end) % each == 0;
+    count += is_due && !is_counted ? 1 : 0;
+  }
   return count;
 }
 
@@ -222,6 +228,25 @@ std::optional<TestFigures> Evaluator::test() {
 }
 
 bool Evaluator::evaluate(measure::EpochRecord& epoch, std::int64_t test_passes) {
+  if (!last_ || last_->updates != epoch.updates) {
+    auto fresh = epoch;
+    if (!evaluate_all(fresh, test_passes)) return false;
+    last_ = fresh;
+  }
+  epoch.test_loss = last_->test_loss;
+  epoch.test_accuracy = last_->test_accuracy;
+  epoch.test_top_5 = last_->test_top_5;
+  epoch.validation_loss = last_->validation_loss;
+  epoch.validation_accuracy = last_->validation_accuracy;
+  epoch.validation_top_5 = last_->validation_top_5;
+  epoch.ema_test_loss = last_->ema_test_loss;
+  epoch.ema_test_accuracy = last_->ema_test_accuracy;
+  epoch.ema_validation_loss = last_->ema_validation_loss;
+  epoch.ema_validation_accuracy = last_->ema_validation_accuracy;
+  return true;
+}
+
+bool Evaluator::evaluate_all(measure::EpochRecord& epoch, std::int64_t test_passes) {
   if (!slow_.has_average()) return evaluate_once(epoch, test_passes);
   auto trained = epoch;
   if (!evaluate_once(trained, 2 * test_passes)) return false;

@@ -62,10 +62,11 @@ class ImageStore {
 [[nodiscard]] data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch,
                                                          int views, int rank, int world, bool is_sharded);
 
-/// Whether the epoch that ends with `counters` is evaluated.
+/// Whether the weights are evaluated at `counters`: the epoch that ends there is, or --evaluate-steps says
+/// so.
 [[nodiscard]] bool is_evaluated(const Job& job, const Counters& counters);
-/// How many epochs from `first` (from 1) on are evaluated, if the run is not stopped early.
-[[nodiscard]] std::int64_t planned_evaluations(const Job& job, std::int64_t first);
+/// How many evaluations follow the first `done` updates, if the run is not stopped early.
+[[nodiscard]] std::int64_t planned_evaluations(const Job& job, std::int64_t done);
 
 /// From so many classes on, evaluations also count labels that are among the five largest logits.
 inline constexpr int kLeastForTopFive = 20;
@@ -103,7 +104,8 @@ class Evaluator {
   /// Fills in losses and accuracies of `epoch`, also with the average of --ema, of the validation set if
   /// there is one, and of the test set if
   /// --test-set is `every`. `test_passes`: how often this run reads the test set in all, so that nothing more
-  /// is prepared ahead. False, with nothing filled in, if the run was asked to stop. Collective.
+  /// is prepared ahead. False, with nothing filled in, if the run was asked to stop. Collective. The weights
+  /// of one update are evaluated once: an epoch may end where --evaluate-steps evaluated them.
   [[nodiscard]] bool evaluate(measure::EpochRecord& epoch, std::int64_t test_passes);
 
   /// Evaluates the whole test set once; nothing if the run was asked to stop. Collective; the same figures on
@@ -111,6 +113,7 @@ class Evaluator {
   [[nodiscard]] std::optional<TestFigures> test();
 
  private:
+  [[nodiscard]] bool evaluate_all(measure::EpochRecord& epoch, std::int64_t test_passes);
   [[nodiscard]] bool evaluate_once(measure::EpochRecord& epoch, std::int64_t test_passes);
   std::optional<EvaluatedSums> evaluate_on(const data::Dataset& set,
                                            std::optional<data::EvaluationBatches>& batches,
@@ -128,6 +131,7 @@ class Evaluator {
   SlowWeights& slow_;
   std::unique_ptr<engine::Engine> other_engine_;  ///< null: engine_ evaluates
   std::optional<data::Augment> other_augment_;    ///< of its images
+  std::optional<measure::EpochRecord> last_;      ///< what was evaluated last
   std::optional<data::EvaluationBatches> test_batches_;
   std::optional<data::EvaluationBatches> validation_batches_;
 };

@@ -15,8 +15,10 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/kept_record.h"
 #include "train/given/names.h"
+#include "train/prepare/kernels.h"
 #include "train/prepare/memory.h"
 #include "train/prepare/prepare.h"
+#include "train/record/evaluations.h"
 #include "train/record/run_events.h"
 #include "train/record/run_record.h"
 #include "train/run_ranks.h"
@@ -168,10 +170,12 @@ void conclude(Record& record, const Options& options, const Earlier& earlier, co
   record.epochs = joined(earlier.epochs, std::move(record.epochs));
   fill_in_tested(record);
   const auto best = best_epoch(record);
-  for (const auto& note : {best, options.note})
+  const auto target = record.status == "complete" ? sentence_on_target(record) : std::string();
+  for (const auto& note : {target, best, options.note})
     if (!note.empty()) record.notes.push_back(note);
   for (const auto& note : record.notes)
-    if (progress.say && (note == best || note.starts_with(kStoppedEarly))) progress.say(note);
+    if (progress.say && (note == best || note == target || note.starts_with(kStoppedEarly)))
+      progress.say(note);
 }
 
 /// Resets the peak memory. Returns false, with a note in the record, if that is not possible.
@@ -181,6 +185,17 @@ bool start_peak_memory(Record& record) {
       "peak memory is not measured: the system does not allow its counter to be reset "
       "(/proc/self/clear_refs), so it would include everything before this run");
   return false;
+}
+
+EvaluationLog evaluations_of(const Prepared& run) {
+  return {run.earlier.evaluations, run.earlier.epochs, run.resume ? run.resume->standing.counters.update : 0};
+}
+
+/// What a killed run leaves: nobody reports an error.
+Record unfinished(Record record) {
+  record.status = "interrupted";
+  record.reason = kNoReportedError;
+  return record;
 }
 
 /// Runs the workers after preparation. `asked_out`: --out as given to every process.
@@ -193,7 +208,9 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
 
   const data::CountedDataset& test_reads = data::count_test_reads(prepared.source);
   std::atomic<std::int64_t> begun{0};  // Job::test_reads_begun
-  const auto count_reads = [&](Record& in, std::int64_t elsewhere) {
+  EvaluationLog evaluations = evaluations_of(prepared);
+  const auto tell_evaluated = [&](Record& in, std::int64_t elsewhere) {
+    tell_evaluations(in, options, evaluations);
     if (in.test_set)
       in.test_set->reads = earlier.test_reads + std::max(test_reads.reads() + elsewhere, begun.load());
   };
@@ -222,7 +239,8 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
           .test_reads = test_reads,
           .pool = pool,
           .keep = {},
-          .test_reads_begun = begun};
+          .test_reads_begun = begun,
+          .evaluations = evaluations};
   if (options.pin && options.emulate_compute.empty())  // workers that sleep need no core
     job.cores = choose_cores(prepared.resolved, backend, record.notes);
   introduce(prepared, options, place, progress);
@@ -230,11 +248,9 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   std::vector<EpochRecord> so_far = earlier.epochs;
   if (is_kept && !options.out.empty()) {
     job.keep = [&](const std::vector<EpochRecord>& epochs) {
-      Record partial = record;
-      partial.status = "interrupted";
-      partial.reason = kNoReportedError;
+      Record partial = unfinished(record);
       note_first_step(partial, options, earlier, first_step_s);
-      count_reads(partial, 0);
+      tell_evaluated(partial, 0);
       partial.epochs = so_far = joined(earlier.epochs, epochs);
       keep_record(options, partial);
     };
@@ -260,7 +276,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
     if (place.is_first() && !options.timeline.empty()) trace = trace_of(results.front());
     note_first_step(record, options, earlier, first_step_s);
     complete_record(record, results, *communicators.front());
-    count_reads(record, results.front().test_reads_elsewhere);
+    tell_evaluated(record, results.front().test_reads_elsewhere);
   } catch (const std::exception& error) {
     record.status = "failed";
     record.reason = error.what();
@@ -269,7 +285,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
     if (loss) record.loss = loss->record;
     note_first_step(record, options, earlier, first_step_s);
     record.epochs = so_far;
-    count_reads(record, 0);
+    tell_evaluated(record, 0);
     update_count.forget();
     leave_failed(options, asked_out, record, loss && loss->of_first && !place.is_first());
     tell_end(record, options, progress);

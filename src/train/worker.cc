@@ -15,6 +15,7 @@
 #include "train/evaluate.h"
 #include "train/given/options.h"
 #include "train/record/epoch_figures.h"
+#include "train/record/evaluations.h"
 #include "train/record/gather.h"
 #include "train/record/run_events.h"
 #include "train/record/timeline.h"
@@ -38,8 +39,8 @@ class Worker {
         window_(job, communicator),
         slow_(job.options.lookahead, job.options.ema),
         watch_(job.options.schedule, job.options.early_stopping),
-        epoch_(job.resolved.global_batch, keeps_steps(job), job.options.rule,
-               SquaresSchedule(job).described()),
+        target_(job.options, job.resolved.global_batch, job.evaluations, communicator.rank() == 0),
+        epoch_(job),
         events_(job, communicator.rank() == 0),
         recovery_(job, communicator, events_) {}
 
@@ -96,7 +97,9 @@ class Worker {
     if (job_.options.shard > 0) communicator_.demand_tree();
     auto options = compile_options(job_.options, job_.resolved, job_.backend, local_rank());
     if (options.batch_norm == engine::BatchNormMode::synchronised)
-      options.reduce_statistics = [this](std::span<double> values) { reduce_statistics(values); };
+      options.reduce_statistics = [this](std::span<double> values) {
+        if (communicator_.size() > 1) statistics_log_.sum_exposed(communicator_, ledger_, values, result_);
+      };
     if (!is_data_parallel(job_.options))  // data-parallel reduces nothing here
       options.gradient_memory = [this](std::size_t size, const base::Memory& memory) {
         return communicator_.array(size, memory);
@@ -109,21 +112,12 @@ class Worker {
     best_weights_.emplace(communicator_, *engine_, slow_);
   }
 
-  /// Reduces the statistics of a synchronised batch norm. Nothing else can be done meanwhile, so all of its
-  /// time is exposed.
-  void reduce_statistics(std::span<double> values) {
-    if (communicator_.size() == 1) return;
-    const InPhase exposed(ledger_, Phase::exposed_transfer);
-    statistics_log_.sum_blocked(communicator_, values);
-    result_.norm_bytes += static_cast<std::int64_t>(values.size_bytes());
-    ++result_.norm_collectives;
-  }
-
   void restore() {
     const auto at =
         train::restore(job_, communicator_, *engine_, slow_, *best_weights_, *checkpoint_schedule_, notes());
     go_on_from(at.standing);
     evaluates_first_ = at.evaluates_first;
+    target_.resume(at.is_at_target);
   }
 
   /// The state of the training as checkpoints keep it.
@@ -136,7 +130,7 @@ class Worker {
   }
 
   void open_loader() {
-    first_epoch_ = counters_.epoch + 1;
+    first_update_ = counters_.update;
     auto options = loader_options(job_.options, job_.resolved, communicator_.rank());
     options.start_epoch = counters_.epoch;
     options.start_step = counters_.step;
@@ -201,7 +195,7 @@ class Worker {
   void train() {
     while (counters_.update < end() && !result_.interrupted) {
       const auto update = counters_.update;
-      if (watch_.is_over()) return;  // a resumed run may have nothing left to train
+      if (watch_.is_over() || target_.is_reached()) return;  // a resumed run may have nothing left to train
       if (is_window() && update == job_.options.warmup_steps && update > 0) {
         communicator_.barrier();
         start_window();
@@ -225,6 +219,7 @@ class Worker {
     go_on_from(recovery_.roll_back(setback, *engine_, slow_, *best_weights_, *checkpoint_schedule_));
     std::erase_if(result_.epochs, [&](const auto& epoch) { return epoch.updates > counters_.update; });
     std::erase_if(result_.steps, [&](const auto& step) { return step.update > counters_.update; });
+    target_.go_back(counters_.update);
     epoch_.forget();
     count_updates(counters_.update);
     if (loader_) window_.loader_ends(*loader_);
@@ -239,11 +234,16 @@ class Worker {
   }
 
   void after_step(bool is_last) {
-    if (counters_.step == 0 || is_last)
-      end_epoch(is_last);
-    else
-      checkpoint_schedule_->after_step(result_.epochs, standing(),
-                                       [this] { return steps_->guard_when_empty(); });
+    if (counters_.step == 0 || is_last) return end_epoch(is_last);
+    if (is_evaluated(job_, counters_) && ends_by_evaluation()) return end_epoch(true);
+    checkpoint_schedule_->after_step(result_.epochs, standing(),
+                                     [this] { return steps_->guard_when_empty(); });
+  }
+
+  /// Evaluates inside an epoch; true if the training ends here: at its target, or as it was asked to.
+  [[nodiscard]] bool ends_by_evaluation() {
+    measure::EpochRecord part{.updates = counters_.update, .seconds = epoch_.seconds(), .lr = epoch_.lr()};
+    return !evaluate(part) || target_.is_reached();
   }
 
   /// Queues a step and finishes steps that are done; true if the run was asked to stop. Every rank finishes
@@ -260,7 +260,8 @@ class Worker {
     counters_ = {.update = update + 1, .epoch = batch.epoch, .step = batch.step + 1};
     if (counters_.step == job_.resolved.steps_per_epoch) counters_ = {counters_.update, batch.epoch + 1, 0};
     bool ends = slow_.is_due(update + 1, length().updates) || counters_.update == end() ||
-                (is_window() ? counters_.update == job_.options.warmup_steps : counters_.step == 0);
+                (is_window() ? counters_.update == job_.options.warmup_steps
+                             : counters_.step == 0 || is_evaluated(job_, counters_));
     bool is_stopped = false;
     while (steps_->is_full() || (ends && !steps_->is_empty())) {
       is_stopped = finish(steps_->take()) || is_stopped;
@@ -299,12 +300,13 @@ class Worker {
   [[nodiscard]] bool evaluate(measure::EpochRecord& epoch) {
     const InPhase evaluation(ledger_, Phase::evaluation);
     communicator_.at(counters_.update, "the evaluation");
-    const auto planned = planned_evaluations(job_, first_epoch_) + (evaluates_first_ ? 1 : 0);
+    const auto planned = planned_evaluations(job_, first_update_) + (evaluates_first_ ? 1 : 0);
     if (!evaluator_->evaluate(epoch, planned)) {  // it has stopped reading ahead
       result_.interrupted = true;
       return false;
     }
     recovery_.require_finite_losses(epoch, *checkpoint_schedule_);
+    target_.see(epoch, result_.epochs);
     return true;
   }
 
@@ -324,7 +326,7 @@ class Worker {
       if (!evaluate(epoch)) return keep_unevaluated(epoch);
     }
     result_.epochs.push_back(epoch);
-    keep(epoch, last);
+    keep(epoch, last || target_.is_reached());
     events_.epoch(epoch, result_.epochs.size() == 1);
   }
 
@@ -346,14 +348,14 @@ class Worker {
     events_.epoch(epoch, result_.epochs.size() == 1);
   }
 
-  /// Evaluates the epoch with which the checkpoint ends: the previous run was lost, or stopped, during that
-  /// evaluation.
+  /// Evaluates what the checkpoint ends with, an epoch or a part of one that goes on if the target is not
+  /// reached: the previous run was lost, or stopped, during that evaluation.
   void evaluate_last_epoch() {
-    measure::EpochRecord epoch;
-    if (is_root() && job_.last_epoch) epoch = *job_.last_epoch;
+    auto epoch = job_.last_epoch.value_or(measure::EpochRecord());
     epoch.epoch = epoch_number(counters_);
     epoch.updates = counters_.update;
     if (!evaluate(epoch)) return;
+    if (counters_.step != 0 && counters_.update != end() && !target_.is_reached()) return;
     checkpoint_schedule_->meet(counters_.update);
     if (is_root() && job_.last_epoch) result_.epochs.push_back(epoch);
     keep(epoch, true);
@@ -362,8 +364,8 @@ class Worker {
 
   void finish_writing() {
     if (is_window()) return;
-    const auto left_out = checkpoint_schedule_->finish(counters_.update);
-    if (!left_out.empty()) result_.notes.push_back(left_out);
+    if (const auto left_out = checkpoint_schedule_->finish(counters_.update); !left_out.empty())
+      result_.notes.push_back(left_out);
   }
 
   /// Reads the test set, held back until now, once: with the weights of the best epoch on validation, or with
@@ -373,7 +375,8 @@ class Worker {
     recovery_.tell(result_);
     result_.stopped_early = watch_.is_over() && counters_.update < length().updates;
     if (is_window()) return;
-    const bool has_ended = !result_.interrupted && (result_.stopped_early || end() == length().updates);
+    const bool is_early = result_.stopped_early || target_.is_reached();
+    const bool has_ended = !result_.interrupted && (is_early || end() == length().updates);
     if (!has_ended || test_policy(job_.options, job_.source.validation != nullptr) != TestSet::last) return;
     const InPhase evaluation(ledger_, Phase::evaluation);
     communicator_.at(counters_.update, "the evaluation on the test set");
@@ -390,10 +393,8 @@ class Worker {
       tested.updates = chosen.best_update;
     }
     const auto figures = evaluator_->test();
-    if (!figures) {
-      result_.interrupted = true;
-      return;
-    }
+    result_.interrupted = !figures;
+    if (!figures) return;
     tested.figures = *figures;
     events_.tested(result_.tested.emplace(tested));
   }
@@ -418,10 +419,11 @@ class Worker {
   std::optional<CheckpointSchedule> checkpoint_schedule_;
   std::optional<BestWeights> best_weights_;
   ValidationWatch watch_;
+  TargetWatch target_;
   Counters counters_;
   std::vector<std::string> unread_notes_;
   bool evaluates_first_ = false;
-  std::int64_t first_epoch_ = 1;  ///< of this run, from 1
+  std::int64_t first_update_ = 0;  ///< updates before this run, or before its last rollback
   EpochFigures epoch_;
   RunEvents events_;
   Recovery recovery_;

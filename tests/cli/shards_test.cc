@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "data/shards/shard_files.h"
 #include "data/shards/shards.h"
+#include "measure/record.h"
 #include "measure/record_file.h"
 #include "program.h"
 

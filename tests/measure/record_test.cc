@@ -393,6 +393,21 @@ TEST(Record, WhatValidationAndTestSetSayComesBackAndIsAbsentInOlderRecords) {
   EXPECT_EQ(to_json(back), to_json(record));
 }
 
+TEST(Record, KeepsEvaluationsAndTheTarget) {
+  Record record;
+  EXPECT_EQ(to_json(record).find("\"target\""), std::string::npos) << "as records of before";
+  EXPECT_EQ(to_json(record).find("\"evaluations\""), std::string::npos);
+  EXPECT_FALSE(record_from_json(to_json(record), "r").evaluations.has_value());
+  record.evaluations = {{.update = 20, .samples = 640, .seconds = {}, .loss = 0.5, .accuracy = 0.8},
+                        {.update = 40, .samples = 1280, .seconds = 1.5, .loss = 0.25, .accuracy = 0.9}};
+  record.target = {.quantity = "accuracy", .value = 0.9, .update = 40, .seconds = 1.5};
+  const auto back = record_from_json(to_json(record), "r");
+  EXPECT_EQ(back.evaluations.value().at(1).samples, 1280);
+  EXPECT_FALSE(back.evaluations->at(0).seconds.has_value());
+  EXPECT_EQ(back.target.value().update, 40);
+  EXPECT_EQ(to_json(back), to_json(record));
+}
+
 TEST(Record, ATrainingEndsWithTheTestAccuracyOfTheChosenEpochWhereItWasHeldBack) {
   Record record;
   EXPECT_FALSE(final_test_accuracy(record).has_value());

@@ -299,5 +299,36 @@ TEST(CommCells, TakeFiveSecondsTogetherInAQuickStudyAtMost) {
   EXPECT_TRUE(comm_cells(elsewhere, axes, true).empty()) << "a device reduces elsewhere";
 }
 
+// Around the square root, in factors of two: half of it, it, twice and four times it.
+TEST(Cells, TuneTheRateOfEveryBatch) {
+  train::Options base;
+  base.lr = 0.1;
+  base.lr_batch = 64;
+  base.seed = 5;
+  base.target = train::target_named("loss=0.1");
+  const auto cells = converge_cells(base, {.repeats = 2, .batches = {64, 256}, .rates = 4});
+  ASSERT_EQ(cells.size(), 2U * 2 * 4);
+  std::vector<double> rates;
+  std::set<std::string> ids;
+  for (const PlannedCell& cell : cells) {
+    ids.insert(cell.id);
+    if (cell.repeat == 0) rates.push_back(cell.options.lr);
+    EXPECT_EQ(cell.kind, "converge");
+    EXPECT_EQ(cell.training, cell.id);
+    EXPECT_EQ(cell.options.scale_lr, train::LrScaling::none);
+    EXPECT_EQ(cell.options.local_batch, 0);
+    EXPECT_EQ(cell.options.seed, 5U + static_cast<unsigned>(cell.repeat));
+    EXPECT_TRUE(cell.options.target.has_value());
+    EXPECT_EQ(cell.options.epochs, 5);
+  }
+  EXPECT_EQ(ids.size(), cells.size());
+  EXPECT_THAT(rates, testing::ElementsAre(0.05, 0.1, 0.2, 0.4, 0.1, 0.2, 0.4, 0.8));
+  EXPECT_EQ(cells.front().id, "converge-b64-lr0.05-r0");
+  EXPECT_EQ(cells[4].options.global_batch, 256);
+  const auto three = converge_cells(base, {.batches = {64}, .rates = 3});
+  ASSERT_EQ(three.size(), 3U);
+  EXPECT_EQ(three[1].options.lr, 0.1);
+}
+
 }  // namespace
 }  // namespace paceline::study

@@ -300,6 +300,35 @@ TEST_F(TrainingOfAStudy, BeginsAnewWhereAutoTakesAnotherPrecision) {
   EXPECT_FALSE(fs::is_empty(directory_ / "earlier"));
 }
 
+// Evaluated inside epochs of four steps; stopped in the second cell, and gone on with.
+TEST_F(TrainingOfAStudy, GoesOnToTheSameTarget) {
+  base_.evaluate_steps = 3;
+  base_.target = train::target_named("loss=2.2");
+  const auto run = [&](const std::string& name, int stop_in) {
+    runner_.directory = directory_ / name;
+    steps_ = 0;
+    std::stop_source stop;
+    runner_.stop = stop.get_token();
+    runner_.progress.step = [&, stop_in](std::int64_t, std::int64_t, double, double) {
+      if (++steps_ == stop_in) stop.request_stop();
+    };
+    return run_cells(converge_cells(base_, {.repeats = 1, .batches = {16}, .rates = 2}), runner_);
+  };
+  const auto whole = run("whole", 0);
+  const int in_first = static_cast<int>(whole.at(0).epochs.back().updates);
+  EXPECT_EQ(run("parts", in_first + 2).at(1).status, "interrupted");
+  const auto rest = run("parts", 0);
+  ASSERT_EQ(rest.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(rest[i].status, "complete");
+    ASSERT_TRUE(rest[i].target && whole[i].target);
+    EXPECT_EQ(rest[i].target->update, whole[i].target->update);
+    ASSERT_EQ(rest[i].evaluations->size(), whole[i].evaluations->size());
+    for (std::size_t k = 0; k < whole[i].evaluations->size(); ++k)
+      EXPECT_EQ((*rest[i].evaluations)[k].loss, (*whole[i].evaluations)[k].loss);
+  }
+}
+
 TEST_F(StudyDirectory, SweepTakesUnitsOfShardsAndSaysWhichBatchBreaksThem) {
   base_.shard = 16;
   const auto cells =

@@ -40,9 +40,13 @@ bool has_accuracy(const Cell& cell) {
 /// puts several trainings into one report compares them, so the report has to judge the comparison.
 std::vector<const Cell*> trainings(std::span<const Cell> cells) {
   std::vector<const Cell*> found;
-  const auto is_studied = [](const Cell& cell) { return cell.kind == "converge"; };
+  const auto is_studied = [](const Cell& cell) {
+    return cell.kind == "converge" && find_text(cell.record().settings, "target") == nullptr;
+  };
   const auto study = std::find_if(cells.begin(), cells.end(), is_studied);
   for (const Cell& cell : cells) {
+    // How long one that ends at a target is depends on its accuracy: target/steps_to_target.h compares them.
+    if (find_text(cell.record().settings, "target") != nullptr) continue;
     const bool is_of_study =
         study == cells.end() || (cell.record().model.name == study->record().model.name &&
                                  cell.record().data.name == study->record().data.name);

@@ -116,11 +116,19 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       settings.report.records.assign(words.begin(), words.end());
       return;
     case kPredict:
+    case kTarget:
       if (words.empty())
-        base::fail(
-            ErrorKind::usage,
-            "predict takes what was measured: records, directories that hold them, or a table of steps");
+        base::fail(ErrorKind::usage, "{} takes what was measured: records, directories that hold them{}",
+                   command_name(settings.command),
+                   settings.command == kPredict ? ", or a table of steps" : "");
       settings.report.records.assign(words.begin(), words.end());
+      return;
+    case kReference:
+      if (words.size() < 2 || (words[0] != "make" && words[0] != "check"))
+        base::fail(ErrorKind::usage, "reference takes make or check, then records of trainings; got {}",
+                   words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " ")));
+      settings.reference.action = words[0];
+      settings.report.records.assign(words.begin() + 1, words.end());
       return;
     case kVerify:
       if (words.empty())

@@ -51,7 +51,7 @@ constexpr const char* kExitStatus =
 done
 .TP
 1
-check, compare, predict --score: they found what they were asked to look for
+check, compare, predict --score, reference check: they found what they were asked to look for
 .TP
 2
 usage: the command line, a recipe or the site file
@@ -164,6 +164,11 @@ std::string usage_line(Command command) {
   if (command == kPredict)
     return "paceline predict FILE.. [options]      FILE: a record, a directory of records, or a table of steps\n"
            "paceline predict --score P.json FILE.. whether measured steps lie where P.json predicted them";
+  if (command == kTarget)
+    return "paceline target RECORD.. --accuracy A [options]   RECORD: of converge --compare batches, and of scale or study";
+  if (command == kReference)
+    return "paceline reference make RECORD.. --accuracy A --out F.json   what trainings of now need is the reference\n"
+           "paceline reference check RECORD.. --against F.json           whether these need as many epochs";
   if (command == kImport)
     return "paceline import FILE.. [options]       FILE: what another program measured; all ranks' files of one run "
            "together";

@@ -113,6 +113,43 @@ void note_unread(Settings& settings) {
                     train.schedule.warmup_epochs, train.epochs, train.epochs == 1 ? "" : "s"));
 }
 
+/// What --compare batches needs, and what needs it.
+void check_compared_batches(const Settings& settings) {
+  const auto& axes = settings.study.converge;
+  if (settings.command == kConverge && settings.is_given("seeds") && settings.is_given("repeats"))
+    base::fail(ErrorKind::usage, "--seeds and --repeats say the same in converge; give one of them");
+  if (axes.batches.empty()) {
+    for (const Setting only : {Setting("batches"), Setting("rates")})
+      if (settings.command == kConverge && settings.is_given(only))
+        base::fail(ErrorKind::usage,
+                   "--{} is for --compare batches, and this command compares {}; give it, or leave "
+                   "--{} out",
+                   only.key(),
+                   axes.shuffle           ? "orders"
+                   : axes.workers.empty() ? "remedies"
+                                          : "workers",
+                   only.key());
+    return;
+  }
+  if (settings.command != kConverge)
+    base::fail(
+        ErrorKind::usage,
+        "--compare batches trains each batch at several rates and is no part of a study; run paceline converge");
+  if (!settings.is_given("batches") || settings.study.scale.automatic_batches)
+    base::fail(
+        ErrorKind::usage,
+        "--compare batches needs a list of global batches, such as --batches 32,64,128,256,512; the fit needs "
+        "four of them");
+  if (!settings.train.target)
+    base::fail(
+        ErrorKind::usage,
+        "--compare batches counts the steps to a target; give one, such as --target accuracy=0.97 or loss=0.1");
+  if (settings.is_given("variants"))
+    base::fail(
+        ErrorKind::usage,
+        "--variants names remedies of one large batch, but --compare batches compares batches; give one of them");
+}
+
 /// Checks rules between options that depend on neither data nor machine; train::resolve() checks the others.
 void check_together(Settings& settings) {
   const auto& train = settings.train;
@@ -136,6 +173,7 @@ void check_together(Settings& settings) {
     base::fail(ErrorKind::usage,
                "--no-with-sweep, --no-with-scale and --no-with-converge leave a study nothing to measure; "
                "leave one of them out");
+  check_compared_batches(settings);
   if (settings.study.converge.shuffle && (settings.is_given("variants") || settings.is_given("shuffle")))
     base::fail(ErrorKind::usage, "--compare shuffle chooses the orders that it compares; leave out --{}",
                settings.is_given("shuffle") ? "shuffle" : "variants, which name remedies of a large batch");
@@ -148,7 +186,7 @@ void check_together(Settings& settings) {
     base::fail(ErrorKind::usage,
                "--compare workers needs at least two numbers of workers, such as --workers 1,2,4");
   if (settings.command == kConverge && settings.study.converge.workers.empty() &&
-      !settings.study.converge.shuffle &&
+      !settings.study.converge.shuffle && settings.study.converge.batches.empty() &&
       settings.study.converge.large_batch <= settings.study.converge.baseline_batch)
     base::fail(ErrorKind::usage,
                "--large-batch {} must be larger than --baseline-batch {}, which it is compared with",

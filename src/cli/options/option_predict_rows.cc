@@ -42,17 +42,17 @@ void add_calibrations(Settings& settings, std::string_view text) {
 
 constexpr Row kPredictRows[] = {
     {"workers", "FROM:TO|LIST", kPredicted,
-     "numbers of workers, such as 1:4096 (about thirty in it) or 8,16,64", kPredict,
+     "numbers of workers, such as 1:4096 (about thirty in it) or 8,16,64", kPredict | kTarget,
      Field<S>([](S& s, Text t) { choose_predicted_workers(s, t); },
               [](const S& s) { return fmt::format("{}", fmt::join(s.predict.workers, ",")); })},
     {"cluster", "FILE|PRESET", kPredicted,
      "the cluster: a file (docs/prediction.md), or one that is known, such as dgx-a100 or eth-10 (default: as "
      "measured)",
-     kPredict, at<&S::predict, &Predict::cluster>()},
+     kPredict | kTarget, at<&S::predict, &Predict::cluster>()},
     {"link", "FILE", kPredicted,
      "timed all-reduces: a record of comm, or the output of nccl-tests; they take the place of formulas where "
      "they were timed",
-     kPredict, at<&S::predict, &Predict::link>()},
+     kPredict | kTarget, at<&S::predict, &Predict::link>()},
     {"scaling", "MODE", kPredicted, "weak: each worker keeps its batch; strong: the global batch stays",
      kPredict, at<&S::predict, &Predict::is_strong>({.words = "weak|strong"})},
     {"local-batch", "B", kPredicted, "batch of each worker, for weak scaling (default: of the records)",

@@ -19,6 +19,7 @@ using Row = train::OptionRow<Settings>;
 [[nodiscard]] std::span<const Row> launch_rows();   ///< processes, hosts, jobs
 [[nodiscard]] std::span<const Row> cell_rows();     ///< which cells are timed
 [[nodiscard]] std::span<const Row> predict_rows();  ///< what is predicted
+[[nodiscard]] std::span<const Row> target_rows();   ///< trainings to an accuracy
 [[nodiscard]] std::span<const Row> study_rows();    ///< what is compared, and what is written
 
 /// What --emulate-compute means: `text` itself if it is phases (engine/ghost/phases.h); else those of the

@@ -17,7 +17,7 @@ namespace {
 using train::Options;
 using Study = study::StudyOptions;
 
-const std::vector<std::string> kCompared{"remedies", "workers", "shuffle"};
+const std::vector<std::string> kCompared{"remedies", "workers", "shuffle", "batches"};
 const std::vector<std::string> kChoosers{"validation"};
 const std::vector<std::string> kFailures{"regressed"};
 
@@ -97,10 +97,16 @@ Settings::CellPart cell_part_of(std::string_view text) {
 
 constexpr Row kCellRows[] = {
     {"batches", "LIST|auto", kCells,
-     "batch sizes to compare, such as 32,128,512; auto: doubled until memory or the data set ends (sweep)",
-     kTimed,
+     "batch sizes to compare, such as 32,128,512; auto: doubled until memory or the data set ends (sweep); "
+     "converge: the global batches of --compare batches",
+     kTimed | kConverge,
      Field<S>([](S& s, Text t) { choose_batches(s, t); },
-              [](const S& s) { return fmt::format("{}", fmt::join(s.study.scale.batches, ",")); })},
+              [](const S& s) {
+                const auto& axes = s.study;
+                return fmt::format(
+                    "{}",
+                    fmt::join(s.command == kConverge ? axes.converge.batches : axes.scale.batches, ","));
+              })},
     {"mode", "MODE", kCells,
      "weak: --batches are local, the global batch grows with the workers; strong: they are global; or both",
      kScale | kStudy, at<&S::study, &Study::scale, &study::Axes::mode>({.words = "weak|strong|both"})},
@@ -119,18 +125,23 @@ constexpr Row kStudyRows[] = {
     {"compare", "WHAT", kCells,
      "what converge compares: remedies of one large batch, or workers: a training for each number of "
      "workers, each with the baseline's local batch, with its learning rate kept and scaled linearly; or shuffle: "
-     "--shuffle global, and windows of 1, 8 and 64 shards",
+     "--shuffle global, and windows of 1, 8 and 64 shards; or batches: how many steps each of --batches needs to "
+     "--target, at the best of --rates learning rates",
      kConverge | kStudy,
      Field<S>(
          [](S& s, Text t) {
-           // In the table's order --workers was set before.
+           // In the table's order --workers and --batches were set before.
            const auto what = one_of(t, kCompared);
            s.study.converge.workers = what == 1 ? s.study.scale.workers : std::vector<int>{};
            s.study.converge.shuffle = what == 2;
+           s.study.converge.batches = what == 3 ? s.study.scale.batches : std::vector<std::int64_t>{};
          },
          [](const S& s) {
            const auto& converge = s.study.converge;
-           return kCompared[converge.shuffle ? 2 : converge.workers.empty() ? 0 : 1];
+           return kCompared[!converge.batches.empty()  ? 3
+                            : converge.shuffle         ? 2
+                            : converge.workers.empty() ? 0
+                                                       : 1];
          })},
     {"baseline-batch", "B", kCells,
      "converge: the global batch that the others are compared with; with --compare workers: the local batch of every worker",
@@ -140,6 +151,10 @@ constexpr Row kStudyRows[] = {
     {"large-batch", "B", kCells, "converge: the large global batch whose accuracy is to be kept",
      kConverge | kStudy,
      at<&S::study, &Study::converge, &study::ConvergeAxes::large_batch>({.least = 1, .most = kLargestBatch})},
+    {"rates", "N", kCells,
+     "converge --compare batches: learning rates of each batch, in factors of two around --lr times the square root of "
+     "(batch / --lr-batch)",
+     kConverge, at<&S::study, &Study::converge, &study::ConvergeAxes::rates>({.least = 1, .most = 100})},
     {"choose-on", "PART", kCells,
      "the set on which candidates are compared, by accuracy or, if that is equal, by loss: validation; the "
      "test set is read once, with the chosen configuration",
@@ -148,6 +163,9 @@ constexpr Row kStudyRows[] = {
     {"seeds", "N", kCells,
      "trainings of every candidate, with seeds --seed, --seed + 1 and on; intervals include their spread",
      kSearch, at<&S::study, &Study::search, &study::SearchOptions::seeds>({.least = 1, .most = 1000})},
+    {"seeds", "N", kCells,
+     "trainings of every configuration, with seeds --seed, --seed + 1 and on, as --repeats", kConverge,
+     at<&S::study, &Study::converge, &study::ConvergeAxes::repeats>({.least = 1, .most = 1000})},
     {"halving", "", kCells,
      "successive halving: all candidates train for a few epochs, the worse half is dropped, the others "
      "continue from their checkpoints for twice as many; off: a grid, all are trained completely",

@@ -110,6 +110,7 @@ const std::vector<Option>& options() {
     add(train::window_rows());
     add(study_rows());
     add(predict_rows());
+    add(target_rows());
     return joined;
   }();
   return table;

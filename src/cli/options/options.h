@@ -98,6 +98,18 @@ struct Settings {
     std::vector<std::filesystem::path> calibrate_by;
   } predict;
 
+  double accuracy = 0;  ///< to be reached, reference and target; 0: that of `reference.against`
+  struct Reference {
+    std::string action;                  ///< "make" or "check"
+    std::filesystem::path out, against;  ///< the curve: written, read
+  } reference;
+
+  /// Besides `predict`: workers, cluster and link.
+  struct Target {
+    double deadline_s = 0, budget = 0;  ///< 0: not asked for
+    double price = 0;                   ///< of an hour of one worker; 0: of the cluster, else worker-hours
+  } target;
+
   struct Import {
     std::filesystem::path out;               ///< empty: standard output
     std::map<std::string, std::string> set;  ///< what the files do not say: columns and their texts

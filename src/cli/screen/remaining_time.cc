@@ -153,7 +153,9 @@ double RemainingTime::work_of_training(const PlannedCell& cell, double samples) 
   const int every = cell.options.evaluate_every;
   if (every <= 0 || epoch_samples_ <= 0) return samples;
   constexpr double kDroppedTail = 0.1;  ///< fraction of an epoch that is dropped because it fills no batch
-  const double evaluations = std::floor((samples / epoch_samples_ + kDroppedTail) / every);
+  double evaluations = std::floor((samples / epoch_samples_ + kDroppedTail) / every);
+  if (const auto steps = cell.options.evaluate_steps; steps > 0)
+    evaluations += std::floor(samples / samples_per_step(cell) / static_cast<double>(steps));
   return samples + evaluations * kEvaluationCost * test_samples_;
 }
 

@@ -162,6 +162,60 @@ Answer answer_of_training(const measure::Record& record) {
   return answer;
 }
 
+/// The trainings of several batches to one target of this subject; null if there are none.
+const analysis::StepsToTarget* target_of(const Subject& subject) {
+  for (const auto& one : subject.conclusions.targets)
+    for (const analysis::Cell* cell : subject.cells.cells)
+      if (one.rows.size() > 1 && std::ranges::find(one.records, cell->records.front()) != one.records.end())
+        return &one;
+  return nullptr;
+}
+
+/// Up to which batch steps are saved; without a fit the batch that needed fewest.
+Answer answer_of_target(const analysis::StepsToTarget& target) {
+  Answer answer{.id = "accuracy",
+                .question = "Up to which batch are steps saved?",
+                .certainty = Certainty::not_decided,
+                .evidence = "steps-to-target"};
+  for (const auto* record : target.records) answer.records.push_back(record->id);
+  const auto count = [](double number) { return integer(std::round(number)); };
+  if (target.fit) {
+    const auto& critical = target.fit->critical_batch;
+    answer.figure = count(critical.median);
+    answer.unit = "images, the critical batch";
+    answer.sentence = fmt::format("It needs twice the fewest steps. Fitted to batches from {} to {}.",
+                                  count(static_cast<double>(target.fit->from_batch)),
+                                  count(static_cast<double>(target.fit->to_batch)));
+    answer.value = critical.median;
+    answer.n = critical.n;
+    if (!std::isfinite(critical.high)) return answer;
+    answer.low = critical.low;
+    answer.high = critical.high;
+    answer.certainty = Certainty::decided;
+    const bool has_one_seed =
+        std::ranges::any_of(target.rows, [](const auto& row) { return row.is_in_fit && row.seeds < 2; });
+    if (has_one_seed) {
+      answer.certainty = Certainty::careful;
+      answer.chip = "one seed";
+    }
+    return answer;
+  }
+  const analysis::BatchSteps* fewest = nullptr;
+  for (const auto& row : target.rows)
+    if (row.steps > 0 && (fewest == nullptr || row.steps < fewest->steps)) fewest = &row;
+  if (fewest == nullptr) {
+    answer.certainty = Certainty::not_measured;
+    answer.sentence = "No training reached the target.";
+    return answer;
+  }
+  answer.figure = count(static_cast<double>(fewest->batch));
+  answer.unit = fmt::format("images: {} steps", count(fewest->steps));
+  answer.sentence = "The fewest of those measured; no curve is fitted to them.";
+  answer.value = static_cast<double>(fewest->batch);
+  answer.n = fewest->seeds;
+  return answer;
+}
+
 }  // namespace
 
 Answer accuracy_answer(const Subject& subject) {
@@ -171,6 +225,7 @@ Answer accuracy_answer(const Subject& subject) {
                                        convergence->variants.front().cell) != subject.cells.cells.end();
   if (!is_of_subject) {
     const auto& cells = subject.cells.cells;
+    if (const auto* target = target_of(subject)) return answer_of_target(*target);
     if (const auto* record = longest_training(subject)) return answer_of_training(*record);
     return not_measured("accuracy", kQuestion, "Not measured: these runs timed steps, and trained no epoch.",
                         cells.empty() ? "" : command_like(cells.front()->record(), "converge", ""));

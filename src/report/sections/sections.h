@@ -58,6 +58,10 @@ namespace paceline::report {
 [[nodiscard]] bool is_of_collectives(const measure::Record& record);
 /// What a large batch costs in accuracy.
 [[nodiscard]] std::optional<Section> converge_section(const Conclusions& conclusions);
+/// How many steps each batch needs to a target, and the curve through them.
+[[nodiscard]] std::optional<Section> target_section(const Conclusions& conclusions);
+/// With how many workers a target is reached soonest and cheapest.
+[[nodiscard]] std::optional<Section> target_workers_section(const Conclusions& conclusions);
 /// Which configuration a search found best.
 [[nodiscard]] std::optional<Section> search_section(const Conclusions& conclusions);
 [[nodiscard]] bool is_of_search(const measure::Record& record);

@@ -95,6 +95,7 @@ Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& r
   if (record) earlier.restarts = record->restarts.value_or(std::vector<RestartRecord>());
   if (record && resume) {
     earlier.epochs = record->epochs;
+    earlier.evaluations = record->evaluations.value_or(std::vector<measure::EvaluatedUpdateRecord>());
     earlier.rollbacks = record->rollbacks.value_or(std::vector<measure::RollbackRecord>());
     earlier.changes = changes_of(*record, options, resume->standing.counters.update);
   }

@@ -13,6 +13,7 @@ namespace paceline::train {
 
 struct Earlier {
   std::vector<measure::EpochRecord> epochs;
+  std::vector<measure::EvaluatedUpdateRecord> evaluations;
   /// The runs that were lost, the previous one last: its `rebuild_s` counts from `lost_at_s`.
   std::vector<measure::RestartRecord> restarts;
   std::optional<double>

@@ -162,8 +162,15 @@ static_assert(std::is_trivially_copyable_v<Restored>);
 
 /// On rank 0: whether the previous run did not finish evaluating its last epoch.
 bool lacks_evaluation(const Job& job, const Restored& at) {
-  if (at.standing.counters.update == 0 || !is_evaluated(job, at.standing.counters)) return false;
+  const auto& counters = at.standing.counters;
+  if (counters.update == 0 || !is_evaluated(job, counters)) return false;
   const bool has_validation = job.source.validation != nullptr;
+  if (counters.step != 0 && counters.update != job.resolved.end) {  // inside an epoch: --evaluate-steps
+    if (!job.evaluations.has(counters.update)) return true;
+    // It reached the target, with which the epoch ended, and the run was lost before its record said so.
+    return at.is_at_target && job.last_epoch && !job.last_epoch->test_loss &&
+           !job.last_epoch->validation_loss;
+  }
   if (validates(job.options, has_validation))
     return at.standing.validation.last_epoch < epoch_number(at.standing.counters);
   return test_policy(job.options, has_validation) == TestSet::every && job.last_epoch &&
@@ -226,6 +233,7 @@ Restored restore(const Job& job, comm::Communicator& communicator, engine::Engin
     notes.push_back(fmt::format("resumed from {} at update {}", job.resume->path.filename().string(),
                                 at.standing.counters.update));
     schedule.resumed_from(*job.resume);
+    at.is_at_target = job.evaluations.first_at_target(job.options).has_value();
     at.evaluates_first = lacks_evaluation(job, at);
   }
   communicator.broadcast(std::as_writable_bytes(std::span(&at, 1)), 0);

@@ -65,6 +65,7 @@ struct Restored {
   /// The checkpoint was written before the evaluation of its last epoch, and the run was lost during it. The
   /// evaluation must be repeated first, since later decisions may depend on it.
   bool evaluates_first = false;
+  bool is_at_target = false;  ///< an evaluation before the checkpoint, or at it, reached the target
 };
 
 /// Initial weights, or those of a checkpoint, which rank 0 reads, names in `notes` and broadcasts.

@@ -128,11 +128,16 @@ bool lost_at_its_end(const Options& options) {
 }
 
 /// Whether the training in --out ended at `update`, which may be before the last planned update (early
-/// stopping).
+/// stopping, the target of this run).
 bool stopped_early_at(const Options& options, std::int64_t update) {
   const auto record = read_kept_record(options.out / "record.json").record;
-  return record && record->status == "complete" && record->chosen && record->chosen->stopped_early &&
-         !record->epochs.empty() && record->epochs.back().updates == update;
+  if (!record || record->status != "complete" || record->epochs.empty() ||
+      record->epochs.back().updates != update)
+    return false;
+  const bool is_at_target = options.target && record->target && record->target->update &&
+                            record->target->quantity == options.target->quantity() &&
+                            record->target->value == options.target->value;
+  return is_at_target || (record->chosen && record->chosen->stopped_early);
 }
 
 /// Labels are numbers, so other classes, or the same ones in another order, would be learned as those before.

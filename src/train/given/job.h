@@ -23,6 +23,7 @@
 #include "train/given/options.h"
 #include "train/given/resolve.h"
 #include "train/given/schedule.h"
+#include "train/record/evaluations.h"
 
 namespace paceline::train {
 
@@ -64,6 +65,7 @@ struct Job {
   /// Set by rank 0 to the number of images before the held-back test set is read. They count as read from
   /// then on, so that a kill in between hides no reading.
   std::atomic<std::int64_t>& test_reads_begun;
+  EvaluationLog& evaluations;  ///< of rank 0
 };
 
 /// The options for compiling the engine of worker `local_rank` of this process, without the rank's own hook

@@ -271,6 +271,24 @@ constexpr OptionRow<Options> kTrainingRows[] = {
      "end after this many epochs without a better validation figure (higher accuracy; if equal, lower loss); "
      "0: never",
      kTrainings | kSearch, at<&O::early_stopping>({.left_out = "0"})},
+    {"target", "accuracy=X|loss=X", kHowLong,
+     "end when an evaluation on the validation part, or without one on the test set, reaches this accuracy (a part of "
+     "1) or mean loss; the record says after how many updates and seconds",
+     kTrainings,
+     Field<O>(
+         [](O& o, Text t) {
+           o.target = target_named(t);
+           if (!o.target)
+             base::fail(base::ErrorKind::usage,
+                        "must be accuracy=X with X above 0 and at most 1, or loss=X with X above 0, such as "
+                        "accuracy=0.97, got '{}'",
+                        t);
+         },
+         [](const O& o) { return o.target ? text_of(*o.target) : ""; })},
+    {"evaluate-steps", "K", kHowLong,
+     "evaluate after each multiple of K updates too; the record has every evaluation; 0: only at the ends of epochs, "
+     "as --evaluate-every says",
+     kTrainings, at<&O::evaluate_steps>({.left_out = "0"})},
     {"on-nan", "WHAT", kHowLong,
      "when the loss explodes or is no longer finite: stop; rollback: continue from the newest good "
      "checkpoint in --out at a quarter of the learning rate, at most 5 times; skip: skip such updates, at "

@@ -51,7 +51,9 @@ namespace paceline::train {
   X(kInit, init)             \
   X(kModel, model)           \
   X(kClassify, classify)     \
-  X(kPredict, predict)
+  X(kPredict, predict)       \
+  X(kReference, reference)   \
+  X(kTarget, target)
 
 namespace command_index {
 #define PACELINE_INDEX(bit, name) bit,

@@ -54,6 +54,24 @@ std::string text_of(const CheckpointInterval& interval) {
   return fmt::format("{}", interval.count);
 }
 
+std::optional<TrainingTarget> target_named(std::string_view text) {
+  for (const bool is_loss : {false, true}) {
+    TrainingTarget target{.is_loss = is_loss};
+    const auto begin = fmt::format("{}=", target.quantity());
+    if (!text.starts_with(begin)) continue;
+    const auto number = text.substr(begin.size());
+    const char* const end = number.data() + number.size();
+    const auto read = std::from_chars(number.data(), end, target.value);
+    const bool is_number = read.ec == std::errc{} && read.ptr == end && std::isfinite(target.value);
+    if (is_number && target.value > 0 && (is_loss || target.value <= 1)) return target;
+  }
+  return std::nullopt;
+}
+
+std::string text_of(const TrainingTarget& target) {
+  return fmt::format("{}={}", target.quantity(), target.value);
+}
+
 bool is_due_by_steps(const CheckpointInterval& interval, std::int64_t updates) {
   return interval.unit == Unit::steps && updates % static_cast<std::int64_t>(interval.count) == 0;
 }

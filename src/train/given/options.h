@@ -38,6 +38,22 @@ struct CheckpointInterval {
 /// Whether one of an interval in epochs is due at the end of epoch `number` (from 1); the same on every rank.
 [[nodiscard]] bool is_due_by_epochs(const CheckpointInterval& interval, std::int64_t number);
 
+/// A figure of the validation set, or without one of the test set, at which a training ends.
+struct TrainingTarget {
+  bool is_loss = false;  ///< else an accuracy
+  double value = 0;      ///< of a mean loss > 0, of an accuracy in (0, 1]
+
+  [[nodiscard]] bool is_reached(double loss, double accuracy) const {
+    return is_loss ? loss <= value : accuracy >= value;
+  }
+  [[nodiscard]] std::string_view quantity() const { return is_loss ? "loss" : "accuracy"; }
+};
+
+/// Parses "accuracy=0.97" or "loss=0.1"; nullopt if `text` is neither.
+[[nodiscard]] std::optional<TrainingTarget> target_named(std::string_view text);
+/// The text of a target, as target_named() reads it.
+[[nodiscard]] std::string text_of(const TrainingTarget& target);
+
 enum class ScheduleKind { constant, step, cosine, one_cycle, plateau };
 enum class LrScaling { none, linear, sqrt };
 /// When a training reads its test set.
@@ -131,8 +147,10 @@ struct Options {
   // Length.
   double epochs = 0;  ///< either epochs or steps is set
   std::int64_t steps = 0;
-  int evaluate_every = 1;           ///< epochs between evaluations; 0: never
-  std::optional<TestSet> test_set;  ///< none: see test_policy()
+  int evaluate_every = 1;                ///< epochs between evaluations; 0: never
+  std::optional<TestSet> test_set;       ///< none: see test_policy()
+  std::optional<TrainingTarget> target;  ///< ends the training when an evaluation reaches it
+  std::int64_t evaluate_steps = 0;       ///< > 0: also evaluates after each multiple of so many updates
   OnNan on_nan = OnNan::stop;
   std::int64_t noise_scale = 10;  ///< updates from one step with measured squares to the next; 0: none
   int early_stopping = 0;         ///< > 0: ends after this many epochs without a better validation figure

@@ -266,6 +266,24 @@ engine::Precision precision_of(const std::string& asked, engine::Precision of_au
   fail(ErrorKind::usage, "--precision '{}' is unknown; known are fp32, bf16, auto", asked);
 }
 
+void require_evaluations(const Options& options, bool has_validation) {
+  const char* const asked = options.target               ? "--target"
+                            : options.evaluate_steps > 0 ? "--evaluate-steps"
+                                                         : nullptr;
+  if (asked == nullptr) return;
+  if (options.window_steps != 0)
+    fail(ErrorKind::usage,
+         "{} is for whole trainings, but --window-steps times steps without evaluations; leave one "
+         "of them out",
+         asked);
+  const auto policy = test_policy(options, has_validation);
+  if (validates(options, has_validation) || (options.evaluate_every > 0 && policy == TestSet::every)) return;
+  fail(ErrorKind::usage,
+       "{} needs figures during the training, but with --evaluate-every {} and --test-set {}{} nothing is "
+       "evaluated before its end; give --validation-split 0.1, or --evaluate-every 1 and --test-set every",
+       asked, options.evaluate_every, name(policy), has_validation ? "" : ", and no validation part,");
+}
+
 Resolved resolve(const Options& options, const RunConditions& circumstances) {
   if (options.workers < 1) fail(ErrorKind::usage, "--workers must be at least 1, is {}", options.workers);
   if (options.threads < 0)

@@ -68,6 +68,11 @@ struct RunConditions {
 /// Errors   Error(usage): there is no such precision
 [[nodiscard]] engine::Precision precision_of(const std::string& asked, engine::Precision of_auto);
 
+/// --target and --evaluate-steps need a set that is evaluated during the training.
+///
+/// Errors   Error(usage)
+void require_evaluations(const Options& options, bool has_validation);
+
 /// Errors   Error(usage): one sentence for the first rule that is broken
 [[nodiscard]] Resolved resolve(const Options& options, const RunConditions& circumstances);
 

@@ -249,6 +249,7 @@ data::Source open_data(const Options& options, const Backend& backend) {
                                           .broken_images = &backend.history->broken_images});
   require_mirrored_edge(options, source);
   require_validation(options, source);
+  require_evaluations(options, source.validation != nullptr);
   if (options.shuffle_window > 0 && source.train->shard_sizes().empty())
     base::fail(
         base::ErrorKind::usage,

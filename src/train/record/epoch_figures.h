@@ -70,14 +70,15 @@ struct StepFigures {
 /// Threads  one, the worker's own
 class EpochFigures {
  public:
-  /// `keeps_steps`: also keep each step's loss for the record. `rule`: whether it clips. `squares`: of an
-  /// epoch without a measured step.
   EpochFigures(std::int64_t global_batch, bool keeps_steps, engine::UpdateRule rule = {},
-               std::optional<measure::GradientSquares> squares = {})
+               std::optional<measure::GradientSquares> no_squares = {})
       : global_batch_(global_batch),
         keeps_steps_(keeps_steps),
         rule_(rule),
-        no_squares_(std::move(squares)) {}
+        no_squares_(std::move(no_squares)) {}
+  explicit EpochFigures(const Job& job)
+      : EpochFigures(job.resolved.global_batch, train::keeps_steps(job), job.options.rule,
+                     SquaresSchedule(job).described()) {}
 
   void add(const StepFigures& step);
   /// Adds a step whose update was skipped: only its count and time.
@@ -85,6 +86,7 @@ class EpochFigures {
   /// Whether every step of the epoch so far was skipped, so that it has no loss.
   [[nodiscard]] bool has_no_loss() const { return skipped_ > 0 && sums_.samples == 0; }
   [[nodiscard]] double lr() const { return lr_; }  ///< of the last step
+  [[nodiscard]] double seconds() const { return seconds_; }
   /// Discards what was added since the epoch began.
   void forget();
   /// Mean loss of this rank's samples since the epoch began.
@@ -99,7 +101,7 @@ class EpochFigures {
 
  private:
   const std::int64_t global_batch_;
-  const bool keeps_steps_;
+  const bool keeps_steps_;  ///< keep each step's loss for the record
   const engine::UpdateRule rule_;
   engine::LossSums sums_;
   double seconds_ = 0;
@@ -111,7 +113,7 @@ class EpochFigures {
     std::int64_t count = 0, clipped = 0;
   };
   Norms norms_;
-  const std::optional<measure::GradientSquares> no_squares_;
+  const std::optional<measure::GradientSquares> no_squares_;  ///< of an epoch without a measured step
   std::vector<double> small_squares_, large_squares_;  ///< of the measured steps; the small ones this rank's
   std::vector<measure::StepRecord> kept_;
   std::vector<double> losses_;  ///< of each kept step: this rank's sum

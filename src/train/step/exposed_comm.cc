@@ -21,12 +21,16 @@ void CollectiveLog::clear() {
   blocked_s_ = 0;
 }
 
-void CollectiveLog::sum_blocked(comm::Communicator& communicator, std::span<double> values) {
+void CollectiveLog::sum_exposed(comm::Communicator& communicator, measure::Ledger& ledger,
+                                std::span<double> values, WorkerResult& result) {
+  const measure::InPhase exposed(ledger, measure::Phase::exposed_transfer);
   begin_blocked();
   const auto posted = base::Clock::now();
   communicator.all_reduce(values, comm::Reduce::sum);
   end_blocked();
   timings_.push_back({.posted = posted, .done = base::Clock::now()});
+  result.norm_bytes += static_cast<std::int64_t>(values.size_bytes());
+  ++result.norm_collectives;
 }
 
 std::vector<measure::CommunicationTime> CollectiveLog::fold(comm::Communicator& communicator,

@@ -11,6 +11,7 @@
 #include "measure/ledger.h"
 #include "measure/record.h"
 #include "measure/spans.h"
+#include "train/record/gather.h"
 
 namespace paceline::train {
 
@@ -28,8 +29,10 @@ class CollectiveLog {
   void add_blocked(base::TimePoint begin, base::TimePoint end);
   /// Seconds that the step was blocked since the last call, or since clear().
   [[nodiscard]] double take_blocked_seconds() { return std::exchange(blocked_s_, 0); }
-  /// Sums `values` over all ranks and records the time as blocked.
-  void sum_blocked(comm::Communicator& communicator, std::span<double> values);
+  /// Sums the statistics of a synchronised batch norm over all ranks. Nothing else can be done meanwhile, so
+  /// all of its time is blocked, and exposed in `ledger`. Counts it in `result`.
+  void sum_exposed(comm::Communicator& communicator, measure::Ledger& ledger, std::span<double> values,
+                   WorkerResult& result);
 
   /// Exchanges durations with the other ranks: the shortest one of a collective is its transfer time. Adds
   /// communication, transfer and late-peer seconds to `rank`, moves waiting from exposed transfer to exposed

@@ -112,6 +112,8 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"gpus[]", kResult},
     {"epochs[]", kResult},
     {"steps[]", kResult},
+    {"evaluations[]", kResult},
+    {"target", "a setting; the rest was measured"},
     {"chosen", kResult},
     {"kernels", "which were measured is a setting, and by default they follow from shape and processor"},
     {"test_set", "the policy is a setting; the rest was measured"},

@@ -183,6 +183,25 @@ TEST(Arguments, ConvergeComparesRemediesOrNumbersOfWorkers) {
               testing::ElementsAre(1, 2, 4));
 }
 
+TEST(Arguments, ConvergeComparesBatchesUpToATarget) {
+  const auto s = settings(kConverge, {"--compare", "batches", "--batches", "32,64,128,256", "--rates", "3",
+                                      "--seeds", "2", "--target", "accuracy=0.97", "--evaluate-steps", "20"});
+  EXPECT_THAT(s.study.converge.batches, ElementsAre(32, 64, 128, 256));
+  EXPECT_EQ(s.study.converge.rates, 3);
+  EXPECT_EQ(s.study.converge.repeats, 2);
+  EXPECT_EQ(s.train.target.value().value, 0.97);
+  EXPECT_EQ(s.train.evaluate_steps, 20);
+  EXPECT_EQ(settings(kTrain, {"--target", "loss=0.1"}).train.target.value().is_loss, true);
+  EXPECT_THAT(complaint(kConverge, {"--compare", "batches", "--batches", "32,64"}),
+              HasSubstr("--compare batches counts the steps to a target; give one"));
+  EXPECT_THAT(complaint(kConverge, {"--compare", "batches", "--target", "loss=1"}),
+              HasSubstr("--compare batches needs a list of global batches"));
+  EXPECT_THAT(complaint(kConverge, {"--batches", "32,64"}), HasSubstr("--batches is for --compare batches"));
+  EXPECT_THAT(complaint(kConverge, {"--rates", "3"}), HasSubstr("--rates is for --compare batches"));
+  EXPECT_THAT(complaint(kStudy, {"--compare", "batches"}), HasSubstr("is no part of a study"));
+  EXPECT_THAT(complaint(kTrain, {"--target", "0.97"}), HasSubstr("--target must be accuracy=X"));
+}
+
 TEST(Arguments, DefaultsTakenAreSaid) {
   const auto s = settings(kTrain, {});
   EXPECT_EQ(s.train.local_batch, 128);

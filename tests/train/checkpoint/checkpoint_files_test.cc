@@ -62,6 +62,7 @@ class Keeper : public TrainingTest {
   Backend backend_;
   Progress progress_;
   std::atomic<std::int64_t> updates_done_{0}, test_reads_begun_{0};
+  EvaluationLog evaluations_{{}, {}, 0};
   std::atomic<double> first_step_s_{0};
   UpdateCount update_count_{""};
   data::CountedDataset test_reads_{nullptr};
@@ -84,7 +85,8 @@ class Keeper : public TrainingTest {
            .test_reads = test_reads_,
            .pool = pool_,
            .keep = {},
-           .test_reads_begun = test_reads_begun_};
+           .test_reads_begun = test_reads_begun_,
+           .evaluations = evaluations_};
 };
 
 TEST_F(Keeper, TheLastOnesStayWithALinkToTheNewest) {

@@ -32,5 +32,19 @@ TEST(CheckpointInterval, IsDueAtMultiplesOfItsOwnUnitAlone) {
   }
 }
 
+TEST(TrainingTarget, IsAnAccuracyOrALoss) {
+  const auto accuracy = target_named("accuracy=0.97"), loss = target_named("loss=1.5");
+  ASSERT_TRUE(accuracy && loss);
+  EXPECT_TRUE(accuracy->is_reached(9, 0.97));
+  EXPECT_FALSE(accuracy->is_reached(0, 0.969));
+  EXPECT_TRUE(loss->is_reached(1.5, 0));
+  EXPECT_FALSE(loss->is_reached(1.51, 1));
+  EXPECT_EQ(text_of(*accuracy), "accuracy=0.97");
+  EXPECT_EQ(text_of(*loss), "loss=1.5");
+  for (const char* none : {"", "0.97", "accuracy", "accuracy=", "accuracy=0", "accuracy=1.01",
+                           "accuracy=97 %", "loss=-1", "loss=inf", "loss=nan", "error=0.1"})
+    EXPECT_FALSE(target_named(none)) << none;
+}
+
 }  // namespace
 }  // namespace paceline::train

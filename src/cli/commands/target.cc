@@ -1,0 +1,183 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/target/target_question.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/screen/screen.h"
+
+namespace paceline::cli {
+namespace {
+
+using analysis::Predicted;
+using analysis::StepsToTarget;
+using analysis::TargetAnswer;
+using analysis::TargetChoice;
+using analysis::TargetPoint;
+
+std::string name_of_target(const StepsToTarget& target) {
+  return fmt::format("{} {:g}", target.quantity, target.value);
+}
+
+/// The curve to --accuracy.
+const StepsToTarget& chosen_curve(const std::vector<StepsToTarget>& curves, double accuracy) {
+  const StepsToTarget* chosen = nullptr;
+  std::string known;
+  for (const auto& curve : curves) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", name_of_target(curve));
+    if (curve.quantity != "accuracy" || std::abs(curve.value - accuracy) > 1e-9) continue;
+    if (chosen != nullptr)
+      base::fail(
+          base::ErrorKind::data,
+          "the records have two curves to accuracy {:g}: {} on {} ({}) and {} on {} ({}); give the records of one",
+          accuracy, chosen->model, chosen->data, chosen->differs, curve.model, curve.data, curve.differs);
+    chosen = &curve;
+  }
+  if (chosen == nullptr)
+    base::fail(
+        base::ErrorKind::data,
+        "no training of these records was to accuracy {:g}{}; converge --compare batches --target accuracy={:g} "
+        "measures how many steps it takes at each batch",
+        accuracy, known.empty() ? "" : fmt::format(", but to {}", known), accuracy);
+  if (!chosen->fit)
+    base::fail(base::ErrorKind::data, "the steps to accuracy {:g} follow no curve: {}", accuracy,
+               chosen->no_fit);
+  return *chosen;
+}
+
+/// A command that trains it: sizes and rate of the answer, and what else the trainings of the curve had that
+/// is not usual.
+std::string training_line(const StepsToTarget& curve, const TargetPoint& point) {
+  const auto& record = *curve.records.front();
+  const auto usual = defaults(kTrain);
+  const double epochs = std::ceil(point.steps.high * point.batch.value /
+                                  static_cast<double>(std::max<std::int64_t>(1, record.data.train_samples)));
+  auto line = fmt::format(
+      "paceline train --model {} --data {} --workers {} --local-batch {} --lr {:.3g} --target {}={:g}",
+      base::shell_word(record.model.name), base::shell_word(record.data.spec), point.workers,
+      point.local_batch, analysis::rate_at(curve, point.batch.value), curve.quantity, curve.value);
+  if (std::isfinite(epochs)) line += fmt::format(" --epochs {:g}", epochs);
+  for (const auto& [key, text] : record.settings) {
+    const auto role = measure::role_of(key);
+    const auto* option = find_option(key, kTrain);
+    const bool is_of_rule = role == measure::SettingRole::fixed || role == measure::SettingRole::remedy ||
+                            role == measure::SettingRole::rule;
+    if (!is_of_rule || option == nullptr || key == "model" || key == "data" || key == "lr" || text.empty() ||
+        option->get(usual) == text)
+      continue;
+    line += option->value.empty() ? fmt::format(" --{}{}", text == "true" ? "" : "no-", key)
+                                  : fmt::format(" --{} {}", key, base::shell_word(text));
+  }
+  return line;
+}
+
+/// "25.3 [20.1, 31.0] min"
+std::string duration_text(const Predicted& seconds) {
+  const auto [unit, length] = seconds.value < 120      ? std::pair("s", 1.0)
+                              : seconds.value < 7200   ? std::pair("min", 60.0)
+                              : seconds.value < 172800 ? std::pair("h", 3600.0)
+                                                       : std::pair("days", 86400.0);
+  return fmt::format("{:.3g} [{:.3g}, {:.3g}] {}", seconds.value / length, seconds.low / length,
+                     seconds.high / length, unit);
+}
+
+struct Money {
+  std::string unit;  ///< "USD", "worker-hours"
+  [[nodiscard]] std::string text(const Predicted& cost) const {
+    return fmt::format("{:.3g} [{:.3g}, {:.3g}] {}", cost.value, cost.low, cost.high, unit);
+  }
+};
+
+std::string point_text(const TargetPoint& point, const Money& money) {
+  return fmt::format("{:<11} batch {:g} [{:g}, {:g}]{}: {:.0f} steps, {}, {}{}",
+                     base::counted(point.workers, "worker"), point.batch.value, point.batch.low,
+                     point.batch.high, point.is_at_end ? ", the end of what is known" : "", point.steps.value,
+                     duration_text(point.time_s), money.text(point.cost), point.is_on_front ? "  *" : "");
+}
+
+void say_choice(const char* question, const std::optional<TargetChoice>& choice, const TargetAnswer& found,
+                const Money& money, Screen& screen) {
+  if (!choice) {
+    screen.say(fmt::format("{:<11} no number of workers", question));
+    return;
+  }
+  const auto& point = *found.at(choice->workers);
+  screen.say(fmt::format("{:<11} {} [{}, {}]: {}, {}{}", question, base::counted(choice->workers, "worker"),
+                         choice->low, choice->high, duration_text(point.time_s), money.text(point.cost),
+                         choice->is_sure ? "" : "; it may miss that"));
+}
+
+void say_answer(const TargetAnswer& found, const analysis::TargetQuestion& asked, const Money& money,
+                Screen& screen) {
+  for (const auto& point : found.points) screen.say(point_text(point, money));
+  say_choice("fastest", found.fastest, found, money, screen);
+  say_choice("cheapest", found.cheapest, found, money, screen);
+  if (asked.deadline_s)
+    say_choice(fmt::format("within {}", base::rough_time(*asked.deadline_s)).c_str(), found.in_time, found,
+               money, screen);
+  if (asked.budget)
+    say_choice(fmt::format("for {:g}", *asked.budget).c_str(), found.for_budget, found, money, screen);
+}
+
+}  // namespace
+
+int target_command(const Settings& settings) {
+  Screen screen(false);
+  const auto& options = settings.target;
+  if (settings.accuracy <= 0)
+    base::fail(
+        base::ErrorKind::usage,
+        "target needs the accuracy to be reached: paceline target RECORDS --accuracy 0.94 --workers 1:64");
+  const auto read = read_records(settings.report.records);
+  const auto cells = analysis::make_cells(read.records);
+  const auto curves = analysis::steps_to_target(cells);
+  const auto& curve = chosen_curve(curves, settings.accuracy);
+  const auto model = analysis::step_model(cells);
+  if (model.subject.model != curve.model || model.subject.data != curve.data)
+    base::fail(
+        base::ErrorKind::data,
+        "the steps to accuracy {:g} are of {} on {}, but the timed steps of {} on {}; give the records of one",
+        settings.accuracy, curve.model, curve.data, model.subject.model, model.subject.data);
+  const auto emulated = emulated_link(read.records);
+  const auto cluster = chosen_cluster(settings.predict, model, emulated);
+  analysis::ForecastRequest request;
+  request.workers = settings.predict.workers;
+  request.cluster = cluster.cluster;
+  request.emulated = emulated;
+  request.is_other_hardware = cluster.is_other_hardware;
+  auto [asked, lacks_link] = analysis::target_question(curve, model, request);
+  Money money{.unit = "worker-hours"};
+  const auto width = cluster.cluster ? cluster.cluster->workers_per_node : 1;
+  if (options.price > 0) {
+    asked.price_an_hour = [&](std::int64_t workers) { return options.price * static_cast<double>(workers); };
+    money.unit = "at this price";
+  } else if (cluster.cluster && cluster.cluster->cost) {
+    asked.price_an_hour = [&](std::int64_t workers) {
+      return cluster.cluster->cost->node_hour * static_cast<double>((workers + width - 1) / width);
+    };
+    money.unit = cluster.cluster->cost->currency;
+  }
+  if (options.deadline_s > 0) asked.deadline_s = options.deadline_s;
+  if (options.budget > 0) asked.budget = options.budget;
+  const auto found = analysis::answer(asked);
+  screen.say(fmt::format(
+      "target      {} on {} to {}: {:.4g} (1 + {:.4g} / B) steps, of batches {} to {} (rms {:.1f} %)",
+      curve.model, curve.data, name_of_target(curve), asked.steps.s_min, asked.steps.critical_batch,
+      curve.fit->from_batch, curve.fit->to_batch, 100 * curve.fit->rms));
+  say_answer(found, asked, money, screen);
+  const auto& choice = found.in_time ? found.in_time : found.for_budget ? found.for_budget : found.fastest;
+  if (choice) screen.say("train       " + training_line(curve, *found.at(choice->workers)));
+  if (lacks_link > 0)
+    screen.explain(fmt::format("From {} on the network was not measured: give --cluster, or --link.",
+                               base::counted(lacks_link, "worker")));
+  for (const auto& remark : cluster.remarks) screen.explain(remark);
+  const bool is_answered =
+      !found.points.empty() && (!asked.deadline_s || found.in_time) && (!asked.budget || found.for_budget);
+  constexpr int kNoAnswer = 1;
+  return is_answered ? 0 : kNoAnswer;
+}
+
+}  // namespace paceline::cli
