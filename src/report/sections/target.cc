@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/trainings/noise.h"
+#include "measure/statistics.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -117,8 +119,22 @@ Table target_table(const StepsToTarget& one, bool is_only) {
   return table;
 }
 
-/// What the fit says, and how far it reaches. B_noise of the gradients (Record::gradient_noise, once runs
-/// measure it) belongs behind B_c: a guess of it before any such fit.
+/// The noise scale of the gradient in these trainings, which guesses B_c before any such fit; empty if none
+/// of them measured it.
+std::string text_of_noise_scales(const StepsToTarget& one) {
+  std::vector<double> scales;
+  for (const auto* record : one.records)
+    if (const auto noise = analysis::noise_course(*record); noise && noise->whole.batch && noise->whole.high)
+      scales.push_back(*noise->whole.batch);
+  if (scales.empty()) return "";
+  const auto [least, most] = std::ranges::minmax(scales);
+  return fmt::format(
+      " The noise scale of the gradient in {} of the trainings was {} (median; {} to {}): a guess of B_c "
+      "before any curve is fitted.",
+      scales.size(), number(measure::quantile(scales, 0.5)), number(least), number(most));
+}
+
+/// What the fit says, and how far it reaches.
 Paragraph text_about_fit(const StepsToTarget& one, bool is_only) {
   const std::string begin = is_only ? "" : title_of(one, false) + ": ";
   if (!one.fit) return warning(fmt::format("{}No curve is fitted: {}.", begin, one.no_fit));
@@ -126,10 +142,11 @@ Paragraph text_about_fit(const StepsToTarget& one, bool is_only) {
   return finding(fmt::format(
       "{}{} is the critical batch B_c, and S_min {} steps: fitted to {} with {} rms. It speaks of batches from {} to "
       "{}; beyond them it is a guess (published curves of ResNet-50 that were fitted so far erred by 12 to 18 % at 2.5 "
-      "to 5 times their largest batch).",
+      "to 5 times their largest batch).{}",
       begin, bounded_text(fit.critical_batch), bounded_text(fit.s_min),
       counted(fit.s_min.n, "batch", "batches"), percent(fit.rms),
-      integer(static_cast<double>(fit.from_batch)), integer(static_cast<double>(fit.to_batch))));
+      integer(static_cast<double>(fit.from_batch)), integer(static_cast<double>(fit.to_batch)),
+      text_of_noise_scales(one)));
 }
 
 /// The curve at batches from `from` to `to`; with `by_batch` its samples.

@@ -65,6 +65,19 @@ TEST(Target, HasStepsSamplesAndTheFit) {
   EXPECT_THAT(text, Not(HasSubstr("What happens to the accuracy?")));
 }
 
+TEST(Target, HasTheNoiseScaleBesideTheFit) {
+  auto records = batch_study({32, 64, 128, 256, 512});
+  EXPECT_THAT(text_of(records), Not(HasSubstr("noise scale")));
+  for (std::size_t i = 0; i < 3; ++i)  // |G|^2 = 1 and S = 40, 80, 120
+    records[i].epochs.front().gradient_squares =
+        measure::GradientSquares{.every = 1,
+                                 .small_batch = 10,
+                                 .large_batch = 40,
+                                 .small = std::vector<double>(20, 5 + 4 * static_cast<double>(i)),
+                                 .large = std::vector<double>(20, 2 + static_cast<double>(i))};
+  EXPECT_THAT(text_of(records), HasSubstr("in 3 of the trainings was 80.0 (median; 40.0 to 120"));
+}
+
 TEST(Target, IsAnsweredOnTheFirstScreen) {
   auto records = batch_study({32, 64, 128, 256, 512});
   const auto answer = [&] {
