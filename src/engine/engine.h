@@ -287,7 +287,8 @@ class StepQueue {
   /// Records when the device reaches this point. forward(), Engine::backward() and update() record gap, copy,
   /// forward, backward, transfer and update themselves.
   virtual void mark(Stage until) = 0;
-  /// Adds Engine::gradient_squares() of [begin, end) at this point of the queue to QueuedStep::squares.
+  /// Adds Engine::gradient_squares() of [begin, end) at this point of the queue to QueuedStep::squares. Those
+  /// of sums come after them, and belong to the stage `update`.
   virtual void add_squares(SquaresOf of, std::int64_t begin, std::int64_t end) = 0;
   /// Like Engine::update() with the step's StepUpdate, unless the votes forbid it. Ends the step.
   virtual void update() = 0;

@@ -76,10 +76,10 @@ std::optional<NoiseScale> noise_scale(std::span<const double> small, std::span<c
   const double root = std::sqrt(std::max(0.0, h * h - a * c));
   if (a > 0) {
     scale.low = g > 0 ? std::max(0.0, (h - root) / a) : 0;
-    if (g > 0) scale.high = (h + root) / a;
+    if (g > 0) scale.high = std::max(0.0, (h + root) / a);
   } else if (a < 0 && h * h > a * c) {
-    // Everything but what lies between the roots; above 0 that is all beyond the larger one.
-    scale.low = std::max(0.0, (h - root) / a);
+    // Everything but what lies between the roots. If S cannot be told from 0 (c < 0) that contains 0.
+    scale.low = c > 0 ? std::max(0.0, (h - root) / a) : 0;
   }
   return scale;
 }

@@ -78,7 +78,7 @@ void log_setup(Log& log, const Record& record) {
   log.point("submission_platform", analysis::mlperf_platform(record));
   log.point("seed", static_cast<std::int64_t>(analysis::number_of_setting(record, "seed")));
   log.point("global_batch_size", record.global_batch);
-  log.point("gradient_accumulation_steps", record.local_batch / analysis::samples_of_pass(record));
+  log.point("gradient_accumulation_steps", analysis::passes_of_step(record));
   log.point("train_samples", record.data.train_samples);
   log.point("eval_samples", record.data.test_samples);
   for (const auto& [key, value] : analysis::mlperf_hyperparameters(record))

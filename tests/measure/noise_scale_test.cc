@@ -81,6 +81,21 @@ TEST(NoiseScale, HasNoUpperEndWithoutAGradient) {
   EXPECT_GE(known, 40);
 }
 
+// Neither |G|^2 nor S can be told from 0, and they vary together: 0 is not excluded.
+TEST(NoiseScale, ExcludesNothingWithoutNoise) {
+  std::vector<double> small, large;
+  for (int i = 0; i < 12; ++i) {
+    const double both = i % 2 == 0 ? 5 : -5;  // S and |G|^2 lie around 1.5 and -1, 5 up and down
+    const double variance = 1.5 + both, gradient = -1 + both;
+    small.push_back(gradient + variance / 10);
+    large.push_back(gradient + variance / 40);
+  }
+  const auto found = noise_scale(small, large, 10, 40).value();
+  EXPECT_FALSE(found.batch);
+  EXPECT_FALSE(found.high);
+  EXPECT_EQ(found.low, 0);
+}
+
 TEST(NoiseScale, NeedsSeveralSteps) {
   const std::vector<double> seven(7, 1.0), eight(8, 1.0);
   EXPECT_FALSE(noise_scale(seven, seven, 1, 2));

@@ -91,6 +91,12 @@ TEST(Mllog, CountsThePassesOfAStep) {
   record.settings["micro-batch"] = "32";
   EXPECT_EQ(value_of("gradient_accumulation_steps"), record.local_batch / 32);
   EXPECT_EQ(value_of("model_bn_span"), 32);
+  record.settings["micro-batch"] = "0.5";
+  EXPECT_EQ(value_of("gradient_accumulation_steps"), 1) << "an edited record";
+  record.settings["shard"] = "32";
+  record.settings["bn"] = "sync";
+  EXPECT_EQ(value_of("gradient_accumulation_steps"), 1);
+  EXPECT_EQ(value_of("model_bn_span"), record.global_batch);
 }
 
 // Each interval ends, in the order in which intervals have to be nested, and no time runs backwards.

@@ -70,7 +70,8 @@ WorkersPlan plan_of(const TargetQuestion& question, std::int64_t workers) {
     const auto step = question.step_s(workers, local);
     if (!step) continue;
     const double evaluations =
-        question.samples_between_evaluations > 0 ? batch / question.samples_between_evaluations : 0;
+        (question.samples_between_evaluations > 0 ? batch / question.samples_between_evaluations : 0) +
+        (question.steps_between_evaluations > 0 ? 1 / question.steps_between_evaluations : 0);
     plan.tried.push_back({.local_batch = local,
                           .batch = batch,
                           .step_s = *step,

@@ -37,7 +37,8 @@ struct TargetQuestion {
   /// The step of so many workers at a local batch; none: it is not possible, as beyond the memory.
   std::function<std::optional<Predicted>(std::int64_t workers, std::int64_t local_batch)> step_s;
   double evaluation_s = 0;                 ///< of one worker alone
-  double samples_between_evaluations = 0;  ///< 0: there are none
+  double samples_between_evaluations = 0;  ///< 0: there are none by samples
+  double steps_between_evaluations = 0;    ///< others besides, whatever the batch; 0: none
   std::function<double(std::int64_t workers)>
       price_an_hour;  ///< of all workers; null: 1 for each, worker-hours
   std::optional<double> deadline_s, budget;

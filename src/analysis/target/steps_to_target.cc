@@ -14,6 +14,7 @@
 
 #include "analysis/compare/consistency.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "measure/setting.h"
 #include "measure/statistics.h"
 
@@ -204,7 +205,9 @@ enum class Outcome : std::uint8_t { reached, not_reached, unknown };
 Outcome outcome_of(const Record& record) {
   if (record.status == "failed" && !record.loss) return Outcome::not_reached;  // it diverged
   if (record.status != "complete" || contradiction(record)) return Outcome::unknown;
-  return record.target && record.target->update ? Outcome::reached : Outcome::not_reached;
+  const auto reached = record.target ? record.target->update : std::nullopt;
+  if (reached && *reached < 1) return Outcome::unknown;  // no step was made: the weights came trained
+  return reached ? Outcome::reached : Outcome::not_reached;
 }
 
 /// The runs of one batch at one rate. A seed counts once, and as reached if it was trained again after it
@@ -263,10 +266,17 @@ std::string why_not(Shape shape, const std::vector<BatchSteps>& rows) {
   if (shape == Shape::is_inverse)
     return "the steps fall as 1 / B over all of these batches, so that B_c lies far beyond them: add larger ones";
   const auto tuned = std::ranges::count_if(rows, &BatchSteps::is_in_fit);
+  const auto ends = std::ranges::count_if(rows, &BatchSteps::rate_at_end);
   return fmt::format(
       "a fit needs {} batches with a tuned rate (one inside the rates that were tried) at which every seed "
-      "reached the target; {} of {} have one",
-      kFewestBatches, tuned, rows.size());
+      "reached the target; {} of {} have one{}",
+      kFewestBatches, tuned, rows.size(),
+      ends > 0
+          ? fmt::format(
+                ", and at {} the best rate is the lowest or the highest: begin at another --lr, or try more "
+                "--rates",
+                base::counted(ends, "batch", "batches"))
+          : "");
 }
 
 /// Trainings of one curve.

@@ -87,6 +87,7 @@ QuestionOfRecords target_question(const StepsToTarget& curve, const StepModel& m
   };
   question.evaluation_s = evaluation_seconds(curve);
   question.samples_between_evaluations = model.train_samples;
+  question.steps_between_evaluations = static_cast<double>(curve.evaluated_every);
   return made;
 }
 

@@ -18,7 +18,8 @@ struct QuestionOfRecords {
 };
 
 /// `request`: the numbers of workers and the cluster. Tried are local batches of 1, 2, 3, 4, 6, 8, 12 ..., as
-/// far as their steps are known, with an evaluation after each epoch.
+/// far as their steps are known, with an evaluation after each epoch,
+/// and after as many steps as in the trainings.
 ///
 /// Requires  curve.fit
 /// Cost      some 2 s for 20 local batches

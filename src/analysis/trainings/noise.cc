@@ -10,6 +10,12 @@ namespace {
 using measure::EpochRecord;
 using measure::GradientSquares;
 
+/// Whether a noise scale can be computed from them: a record may have been edited.
+bool are_sound(const GradientSquares& squares) {
+  return squares.small.size() == squares.large.size() && 0 < squares.small_batch &&
+         squares.small_batch < squares.large_batch;
+}
+
 /// The values of some epochs, and how far each had come.
 struct Measured {
   std::vector<double> small, large, epochs;
@@ -22,7 +28,8 @@ Measured measured_in(const measure::Record& record, const GradientSquares& last)
   for (const EpochRecord& epoch : record.epochs) {
     const double end = epochs_done(record, epoch);
     const auto& squares = epoch.gradient_squares;
-    if (squares && squares->small_batch == last.small_batch && squares->large_batch == last.large_batch) {
+    if (squares && are_sound(*squares) && squares->small_batch == last.small_batch &&
+        squares->large_batch == last.large_batch) {
       const auto values = static_cast<double>(squares->small.size());
       for (std::size_t i = 0; i < squares->small.size(); ++i) {
         found.small.push_back(squares->small[i]);
@@ -39,8 +46,9 @@ Measured measured_in(const measure::Record& record, const GradientSquares& last)
 }  // namespace
 
 std::optional<NoiseCourse> noise_course(const measure::Record& record) {
-  const auto last = std::find_if(record.epochs.rbegin(), record.epochs.rend(),
-                                 [](const EpochRecord& epoch) { return epoch.gradient_squares.has_value(); });
+  const auto last = std::find_if(record.epochs.rbegin(), record.epochs.rend(), [](const EpochRecord& epoch) {
+    return epoch.gradient_squares && are_sound(*epoch.gradient_squares);
+  });
   if (last == record.epochs.rend()) return std::nullopt;
   const GradientSquares& batches = *last->gradient_squares;
   const Measured all = measured_in(record, batches);
@@ -56,6 +64,7 @@ std::optional<NoiseCourse> noise_course(const measure::Record& record) {
                      .every = batches.every,
                      .steps = all.steps,
                      .whole = *whole,
+                     .second_half = scale_of(all.small.size() / 2, all.small.size() - all.small.size() / 2),
                      .points = {}};
   constexpr std::int64_t kMostPoints = 50;
   const std::int64_t points = std::clamp<std::int64_t>(

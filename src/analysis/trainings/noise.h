@@ -24,8 +24,9 @@ struct NoisePoint {
 
 struct NoiseCourse {
   std::int64_t small_batch = 0, large_batch = 0, every = 0;
-  std::int64_t steps = 0;          ///< measured ones
-  measure::NoiseScale whole;       ///< over all of them
+  std::int64_t steps = 0;     ///< measured ones
+  measure::NoiseScale whole;  ///< over all of them; the first, of large gradients, decide it
+  std::optional<measure::NoiseScale> second_half;  ///< over the later half; none: too few steps
   std::vector<NoisePoint> points;  ///< neighbouring ones joined, at most 50 points; at least one
 };
 

@@ -30,6 +30,15 @@ struct EvaluatedEpoch {
 
 std::vector<EvaluatedEpoch> evaluations_of(const Record& record, bool of_validation) {
   std::vector<EvaluatedEpoch> evaluations;
+  // Those inside epochs too (--evaluate-steps), which are of the validation set if there is one.
+  if (record.evaluations && !record.evaluations->empty() && record.data.steps_per_epoch > 0 &&
+      of_validation == (record.data.validation_samples.value_or(0) > 0)) {
+    for (const auto& one : *record.evaluations)
+      evaluations.push_back(
+          {.epochs = static_cast<double>(one.update) / static_cast<double>(record.data.steps_per_epoch),
+           .accuracy = one.accuracy});
+    return evaluations;
+  }
   for (const EpochRecord& epoch : record.epochs)
     if (const auto& accuracy = of_validation ? epoch.validation_accuracy : epoch.test_accuracy)
       evaluations.push_back({.epochs = epochs_done(record, epoch), .accuracy = *accuracy});
@@ -180,8 +189,9 @@ std::string why_not_judged(const PointsAround& points, const BatchRuns& runs) {
                              : "make the reference of more");
     if (point->evaluated_every > 0 && std::abs(point->evaluated_every - runs.evaluated_every) > 1e-6)
       return fmt::format(
-          "the accuracy was looked at every {:g} epochs, and every {:g} for the reference at batch {}: who looks less "
-          "often sees it later; give both the same --evaluate-every",
+          "the accuracy was looked at every {:.3g} epochs, and every {:.3g} for the reference at batch {}: who looks less "
+          "often sees it later; give both the same --evaluate-every "
+          "and --evaluate-steps",
           runs.evaluated_every, point->evaluated_every, point->batch);
   }
   return "";

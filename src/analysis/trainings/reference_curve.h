@@ -37,8 +37,8 @@ using Hyperparameter = std::pair<std::string, std::variant<std::int64_t, double,
 [[nodiscard]] std::string mlperf_platform(const measure::Record& record);   ///< "2 x Example CPU"
 /// The number in this setting; 0 if it holds none, such as "auto".
 [[nodiscard]] double number_of_setting(const measure::Record& record, const char* key);
-/// Samples of one forward pass: a shard, a micro-batch, or the local batch.
-[[nodiscard]] std::int64_t samples_of_pass(const measure::Record& record);
+/// Forward passes of a worker in a step: of shards or micro-batches, else 1.
+[[nodiscard]] std::int64_t passes_of_step(const measure::Record& record);
 
 /// A check judges at least so many runs a batch, and a reference has at least twice as many.
 inline constexpr int kFewestRuns = 3;

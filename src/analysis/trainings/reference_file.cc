@@ -32,6 +32,9 @@ std::string given_setting(const Record& record, const char* key, const char* oth
   return found != record.settings.end() && !found->second.empty() ? found->second : otherwise;
 }
 
+/// Whether batch norm has the statistics of the global batch, which a worker then computes in one pass.
+bool has_whole_batch(const Record& record) { return given_setting(record, "bn", "local") == "sync"; }
+
 /// `otherwise` where the key is missing.
 template <typename T>
 T value_in(const nlohmann::json& object, const char* key, T otherwise, const std::string& where) {
@@ -100,20 +103,21 @@ double number_of_setting(const Record& record, const char* key) {
   return end != nullptr && *end == '\0' ? number : 0;
 }
 
-std::int64_t samples_of_pass(const Record& record) {
+std::int64_t passes_of_step(const Record& record) {
+  if (has_whole_batch(record)) return 1;
   for (const char* const cut : {"shard", "micro-batch"})
-    if (const double samples = number_of_setting(record, cut); samples > 0)
-      return static_cast<std::int64_t>(samples);
-  return record.local_batch;
+    if (const double samples = number_of_setting(record, cut); samples >= 1)
+      return std::max(std::int64_t{1}, record.local_batch / static_cast<std::int64_t>(samples));
+  return 1;
 }
 
 std::vector<Hyperparameter> mlperf_hyperparameters(const Record& record) {
-  const bool has_whole_batch = given_setting(record, "bn", "local") == "sync";
   return {{"opt_name", given_setting(record, "optimizer", "sgd")},
           {"opt_base_learning_rate", record.learning_rate.peak},
           {"opt_learning_rate_warmup_epochs", number_of_setting(record, "warmup")},
           {"opt_weight_decay", number_of_setting(record, "weight-decay")},
-          {"model_bn_span", has_whole_batch ? record.global_batch : samples_of_pass(record)}};
+          {"model_bn_span",
+           has_whole_batch(record) ? record.global_batch : record.local_batch / passes_of_step(record)}};
 }
 
 std::string mlperf_benchmark(const Record& record) {

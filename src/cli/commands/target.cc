@@ -48,6 +48,18 @@ const StepsToTarget& chosen_curve(const std::vector<StepsToTarget>& curves, doub
   return *chosen;
 }
 
+/// Whether a record that has `text` for this option was made without it. Some records have a number that the
+/// command line refuses, where the option is off.
+bool is_usual(const Option& option, const std::string& text, const Settings& usual) {
+  auto given = usual;
+  try {
+    option.set(given, text);
+  } catch (const base::Error&) {
+    return true;
+  }
+  return option.get(given) == option.get(usual);
+}
+
 /// A command that trains it: sizes and rate of the answer, and what else the trainings of the curve had that
 /// is not usual.
 std::string training_line(const StepsToTarget& curve, const TargetPoint& point) {
@@ -59,27 +71,47 @@ std::string training_line(const StepsToTarget& curve, const TargetPoint& point) 
       "paceline train --model {} --data {} --workers {} --local-batch {} --lr {:.3g} --target {}={:g}",
       base::shell_word(record.model.name), base::shell_word(record.data.spec), point.workers,
       point.local_batch, analysis::rate_at(curve, point.batch.value), curve.quantity, curve.value);
-  if (std::isfinite(epochs)) line += fmt::format(" --epochs {:g}", epochs);
+  // Schedules that follow the length have that of the curve's trainings, or the training would be another.
+  const auto setting = [&](const char* key) {
+    const auto found = record.settings.find(key);
+    return found == record.settings.end() ? std::string() : found->second;
+  };
+  const bool follows_length = !setting("schedule").empty() && setting("schedule") != "constant";
+  if (follows_length && !setting("epochs").empty())
+    line += " --epochs " + setting("epochs");
+  else if (follows_length && !setting("steps").empty())
+    line += " --steps " + setting("steps");
+  else if (std::isfinite(epochs))
+    line += fmt::format(" --epochs {:g}", epochs);
+  // Looked at less often, the target would be seen later.
+  if (const auto every = setting("evaluate-steps"); !every.empty()) line += " --evaluate-steps " + every;
   for (const auto& [key, text] : record.settings) {
     const auto role = measure::role_of(key);
     const auto* option = find_option(key, kTrain);
     const bool is_of_rule = role == measure::SettingRole::fixed || role == measure::SettingRole::remedy ||
                             role == measure::SettingRole::rule;
     if (!is_of_rule || option == nullptr || key == "model" || key == "data" || key == "lr" || text.empty() ||
-        option->get(usual) == text)
+        is_usual(*option, text, usual))
       continue;
+    const bool cuts = key == "shard" || key == "micro-batch";
+    if (cuts && point.local_batch % base::whole_number(text, 1) != 0) continue;  // not this batch
     line += option->value.empty() ? fmt::format(" --{}{}", text == "true" ? "" : "no-", key)
                                   : fmt::format(" --{} {}", key, base::shell_word(text));
   }
   return line;
 }
 
+/// The unit for a time, and its seconds.
+std::pair<const char*, double> unit_of(double seconds) {
+  return seconds < 120      ? std::pair("s", 1.0)
+         : seconds < 7200   ? std::pair("min", 60.0)
+         : seconds < 172800 ? std::pair("h", 3600.0)
+                            : std::pair("days", 86400.0);
+}
+
 /// "25.3 [20.1, 31.0] min"
 std::string duration_text(const Predicted& seconds) {
-  const auto [unit, length] = seconds.value < 120      ? std::pair("s", 1.0)
-                              : seconds.value < 7200   ? std::pair("min", 60.0)
-                              : seconds.value < 172800 ? std::pair("h", 3600.0)
-                                                       : std::pair("days", 86400.0);
+  const auto [unit, length] = unit_of(seconds.value);
   return fmt::format("{:.3g} [{:.3g}, {:.3g}] {}", seconds.value / length, seconds.low / length,
                      seconds.high / length, unit);
 }
@@ -92,7 +124,7 @@ struct Money {
 };
 
 std::string point_text(const TargetPoint& point, const Money& money) {
-  return fmt::format("{:<11} batch {:g} [{:g}, {:g}]{}: {:.0f} steps, {}, {}{}",
+  return fmt::format("{:<11} global batch {:g} [{:g}, {:g}]{}: {:.0f} steps, {}, {}{}",
                      base::counted(point.workers, "worker"), point.batch.value, point.batch.low,
                      point.batch.high, point.is_at_end ? ", the end of what is known" : "", point.steps.value,
                      duration_text(point.time_s), money.text(point.cost), point.is_on_front ? "  *" : "");
@@ -113,11 +145,14 @@ void say_choice(const char* question, const std::optional<TargetChoice>& choice,
 void say_answer(const TargetAnswer& found, const analysis::TargetQuestion& asked, const Money& money,
                 Screen& screen) {
   for (const auto& point : found.points) screen.say(point_text(point, money));
+  screen.explain("*: no other number of workers is both faster and cheaper. Intervals are of 95 %.");
   say_choice("fastest", found.fastest, found, money, screen);
   say_choice("cheapest", found.cheapest, found, money, screen);
-  if (asked.deadline_s)
-    say_choice(fmt::format("within {}", base::rough_time(*asked.deadline_s)).c_str(), found.in_time, found,
-               money, screen);
+  if (asked.deadline_s) {
+    const auto [unit, length] = unit_of(*asked.deadline_s);
+    const auto limit = fmt::format("within {:.3g} {}", *asked.deadline_s / length, unit);
+    say_choice(limit.c_str(), found.in_time, found, money, screen);
+  }
   if (asked.budget)
     say_choice(fmt::format("for {:g}", *asked.budget).c_str(), found.for_budget, found, money, screen);
 }
@@ -170,6 +205,8 @@ int target_command(const Settings& settings) {
   say_answer(found, asked, money, screen);
   const auto& choice = found.in_time ? found.in_time : found.for_budget ? found.for_budget : found.fastest;
   if (choice) screen.say("train       " + training_line(curve, *found.at(choice->workers)));
+  if (choice && ((asked.deadline_s && !found.in_time) || (asked.budget && !found.for_budget)))
+    screen.explain("Nothing keeps the limit; that command trains the one that comes next to it.");
   if (lacks_link > 0)
     screen.explain(fmt::format("From {} on the network was not measured: give --cluster, or --link.",
                                base::counted(lacks_link, "worker")));

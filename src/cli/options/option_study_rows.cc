@@ -154,7 +154,7 @@ constexpr Row kStudyRows[] = {
     {"rates", "N", kCells,
      "converge --compare batches: learning rates of each batch, in factors of two around --lr times the square root of "
      "(batch / --lr-batch)",
-     kConverge, at<&S::study, &Study::converge, &study::ConvergeAxes::rates>({.least = 1, .most = 100})},
+     kConverge, at<&S::study, &Study::converge, &study::ConvergeAxes::rates>({.least = 3, .most = 100})},
     {"choose-on", "PART", kCells,
      "the set on which candidates are compared, by accuracy or, if that is equal, by loss: validation; the "
      "test set is read once, with the chosen configuration",

@@ -194,9 +194,9 @@ class CudaEngine final : public Engine {
     }
 
     void add_squares(SquaresOf of, std::int64_t begin, std::int64_t end) override {
+      if (of == SquaresOf::sums) reports_.mark(Stage::transfer);
       engine_.optimizer_.add_squares(begin, end, reports_.squares(of));
     }
-
     void update() override {
       reports_.mark(Stage::transfer);
       engine_.run_update(true);

@@ -57,6 +57,7 @@ void StepReports::open() {
 void StepReports::mark(Stage until) {
   base::expects(is_open_, "marks belong to a step");
   Slot& open = slot(first_ + closed_);
+  if (until == Stage::transfer && !open.stages.empty() && open.stages.back() == until) return;
   if (open.stages.size() == open.events.size()) open.events.push_back(runtime_.make_timed_event());
   runtime_.record(open.events[open.stages.size()], compute_);
   open.stages.push_back(until);

@@ -73,7 +73,7 @@ class StepReports {
   ///
   /// Requires  no step is open, and at most kLag are closed
   void open();
-  /// Records a mark of the open step.
+  /// Records a mark of the open step. A transfer ends once: a second mark of its end is none.
   ///
   /// Requires  a step is open
   void mark(Stage until);

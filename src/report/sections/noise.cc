@@ -48,6 +48,20 @@ Plot noise_plot(const NoiseCourse& course, const std::string& id, const std::str
   return plot;
 }
 
+namespace {
+
+/// " In the second half it was 620 samples [540, 720]."; empty if that is not known.
+std::string text_of_second_half(const NoiseCourse& course) {
+  if (!course.second_half || course.second_half->low < 1) return "";
+  const NoiseScale& scale = *course.second_half;
+  if (!scale.batch || !scale.high)
+    return fmt::format(" In the second half it was above {}.", samples_text(scale.low));
+  return fmt::format(" In the second half it was {} [{}, {}].", samples_text(*scale.batch),
+                     samples_text(scale.low), samples_text(*scale.high));
+}
+
+}  // namespace
+
 std::string text_about_noise(const NoiseCourse& course) {
   const NoiseScale& scale = course.whole;
   const std::string from = fmt::format("(mean over the training, from {} steps; batches of {} and {})",
@@ -58,15 +72,17 @@ std::string text_about_noise(const NoiseCourse& course) {
     if (scale.low < 1)
       return fmt::format("The noise scale of the gradient is not known: too few steps {}.", from);
     return fmt::format(
-        "The noise scale of the gradient is above {} samples {}: a batch up to about {} costs almost no more samples than a "
-        "small one. More steps would tell how far above.",
-        samples_text(scale.low), from, samples_text(analysis::kAlmostNoMore * scale.low));
+        "The noise scale of the gradient is above {} samples {}: batches up to about {}, perhaps far larger ones, cost "
+        "almost no more samples than a small one.{}",
+        samples_text(scale.low), from, samples_text(analysis::kAlmostNoMore * scale.low),
+        text_of_second_half(course));
   }
   return fmt::format(
       "The noise scale of the gradient is {} samples [{}, {}] {}: a batch up to about {} costs almost no more samples than a "
-      "small one (at most a tenth), one of {} about twice as many.",
+      "small one (at most a tenth), one of {} about twice as many.{}",
       samples_text(*scale.batch), samples_text(scale.low), samples_text(*scale.high), from,
-      samples_text(analysis::kAlmostNoMore * *scale.batch), samples_text(*scale.batch));
+      samples_text(analysis::kAlmostNoMore * *scale.batch), samples_text(*scale.batch),
+      text_of_second_half(course));
 }
 
 }  // namespace paceline::report

@@ -171,6 +171,7 @@ bool lacks_evaluation(const Job& job, const Restored& at) {
     return at.is_at_target && job.last_epoch && !job.last_epoch->test_loss &&
            !job.last_epoch->validation_loss;
   }
+  if (keeps_evaluations(job.options) && !job.evaluations.has(counters.update)) return true;
   if (validates(job.options, has_validation))
     return at.standing.validation.last_epoch < epoch_number(at.standing.counters);
   return test_policy(job.options, has_validation) == TestSet::every && job.last_epoch &&

@@ -295,7 +295,7 @@ constexpr OptionRow<Options> kTrainingRows[] = {
      "most 10 in a row",
      kTrain, at<&O::on_nan>({.left_out = "stop"})},
     {"noise-scale", "K|off", kHowLong,
-     "with several workers, or with --shard: measure in every K-th step how noisy the gradient is, from which "
+     "with several workers, --shard or --micro-batch: measure in every K-th step how noisy the gradient is, from which "
      "follows how large a batch may become before it wastes samples; under 0.5 % of a step",
      kTrainings | kStudy | kSearch,
      Field<O>([](O& o, Text t) { o.noise_scale = t == "off" ? 0 : base::whole_number(t, 1); },

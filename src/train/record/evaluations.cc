@@ -93,7 +93,8 @@ void TargetWatch::see(const EpochRecord& epoch, std::span<const EpochRecord> epo
   if (options_.target && options_.target->is_reached(*loss, *accuracy)) is_reached_ = true;
   if (!is_root_) return;
   double seconds = epoch.seconds;
-  for (const EpochRecord& one : epochs) seconds += one.seconds;
+  for (const EpochRecord& one : epochs)
+    if (one.updates > log_.from()) seconds += one.seconds;  // not an earlier run's, which was evaluated here
   log_.add({.update = epoch.updates,
             .samples = epoch.updates * global_batch_,
             .seconds = {},
@@ -103,6 +104,7 @@ void TargetWatch::see(const EpochRecord& epoch, std::span<const EpochRecord> epo
 }
 
 void TargetWatch::go_back(std::int64_t update) {
+  is_reached_ = false;  // a training at its target goes on from no checkpoint
   if (is_root_) log_.go_back(update);
 }
 

@@ -33,6 +33,7 @@ class EvaluationLog {
   /// The training goes back to `update`: forgets later evaluations, and the time, which is counted no longer.
   void go_back(std::int64_t update);
 
+  [[nodiscard]] std::int64_t from() const { return from_; }
   [[nodiscard]] std::vector<measure::EvaluatedUpdateRecord> all() const;
   [[nodiscard]] bool has(std::int64_t update) const;
   /// The first evaluation that reached the target of `options`; none if there is no target.

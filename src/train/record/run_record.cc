@@ -217,8 +217,8 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
         options.shard));
   if (options.micro_batch > 0 && resolved.passes_per_worker > 1)
     record.notes.push_back(fmt::format(
-        "a local batch of {} in {} micro-batches of {}, whose gradients are added; batch norm has the statistics of {} "
-        "samples, and weights change as with the large batch",
+        "a local batch of {} in {} micro-batches of {}, whose gradients are added for one update; batch norm, if the "
+        "model has any, takes its statistics from {} samples",
         resolved.local_batch, resolved.passes_per_worker, options.micro_batch,
         options.batch_norm == engine::BatchNormMode::ghost ? options.ghost_size : options.micro_batch));
   for (const auto& note : source.notes) record.notes.push_back(note);

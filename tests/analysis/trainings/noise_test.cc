@@ -35,6 +35,7 @@ TEST(Noise, FollowsTheTraining) {
   }
   EXPECT_EQ(course.steps, 300);
   EXPECT_NEAR(course.whole.batch.value(), 20, 1e-9);
+  EXPECT_NEAR(course.second_half->batch.value(), (50 * 20 + 100 * 30) / 150.0, 1e-9);
 }
 
 TEST(Noise, JoinsShortEpochs) {
@@ -52,6 +53,14 @@ TEST(Noise, IsOfTheLastBatches) {
   EXPECT_EQ(course.small_batch, 32);
   EXPECT_EQ(course.steps, 100);
   EXPECT_NEAR(course.whole.batch.value(), 10, 1e-9);
+}
+
+TEST(Noise, PassesOverWhatMakesNoSense) {
+  auto record = noisy(2, 100);
+  record.epochs.back().gradient_squares->large.pop_back();
+  EXPECT_EQ(noise_course(record).value().steps, 100);
+  record.epochs.front().gradient_squares->small_batch = 0;
+  EXPECT_FALSE(noise_course(record));
 }
 
 TEST(Noise, IsNothingWithoutEnoughSteps) {

@@ -312,5 +312,19 @@ TEST(ReferenceCurve, RefusesWhatIsNoReference) {
               HasSubstr("none of the 1 record is a training whose epochs have an accuracy on the test set"));
 }
 
+// --evaluate-steps: a run that ends inside an epoch did not take all of it.
+TEST(ReferenceCurve, CountsEvaluationsInsideEpochs) {
+  auto record = reached_training(128, 0, 3);
+  const auto each = record.data.steps_per_epoch;
+  ASSERT_GT(each, 20);
+  record.evaluations.emplace();
+  for (const std::int64_t update : {each / 2, each, each + each / 2, 2 * each})
+    record.evaluations->push_back({.update = update, .accuracy = update < 2 * each - 1 ? 0.5 : 0.92});
+  const auto runs = runs_of({record});
+  ASSERT_EQ(runs.batches.size(), 1U);
+  EXPECT_THAT(runs.batches[0].epochs, ElementsAre(2.0));
+  EXPECT_NEAR(runs.batches[0].evaluated_every, 0.5, 0.05);
+}
+
 }  // namespace
 }  // namespace paceline::analysis

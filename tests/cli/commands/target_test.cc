@@ -15,6 +15,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr double kSteps = 400, kCriticalBatch = 800;
 
@@ -57,6 +58,8 @@ void write_curve(const Folder& folder) {
         const double steps = kSteps * (1 + kCriticalBatch / static_cast<double>(batch));
         record.settings["target"] = "accuracy=0.9";
         record.settings["optimizer"] = "lars";
+        record.settings["evaluate-steps"] = "5";
+        record.settings["shard"] = "0";  // off, as records have it
         record.target = measure::TargetRecord{
             .quantity = "accuracy", .value = 0.9, .update = std::llround(slower * spread * steps)};
         record.created =
@@ -78,12 +81,12 @@ TEST(Target, AnswersByCurveAndSteps) {
   EXPECT_THAT(
       outcome.out,
       AllOf(HasSubstr("resnet18-cifar on cifar10 to accuracy 0.9: 400"),
-            HasSubstr("steps, of batches 64 to 1024"), HasSubstr("1 worker    batch 128 ["),
-            HasSubstr("2 workers   batch 192 ["), HasSubstr("fastest     2 workers"),
+            HasSubstr("steps, of batches 64 to 1024"), HasSubstr("1 worker    global batch 128 ["),
+            HasSubstr("2 workers   global batch 192 ["), HasSubstr("fastest     2 workers"),
             HasSubstr("cheapest    1 worker"), HasSubstr("for 1.3     1 worker"),
             HasSubstr("train       paceline train --model resnet18-cifar --data cifar10:data --workers 2 "
                       "--local-batch 96 --lr 0.1 --target accuracy=0.9"),
-            HasSubstr(" --optimizer lars")));
+            HasSubstr(" --evaluate-steps 5"), HasSubstr(" --optimizer lars"), Not(HasSubstr("--shard"))));
 }
 
 TEST(Target, FailsIfNothingIsInTime) {
@@ -92,7 +95,8 @@ TEST(Target, FailsIfNothingIsInTime) {
   write_curve(folder);
   const auto outcome = run_target(folder, {"--accuracy", "0.9", "--workers", "1,2", "--deadline", "10s"});
   EXPECT_EQ(outcome.code, 1) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("no number of workers"));
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("within 10 s no number of workers"), HasSubstr("Nothing keeps the limit")));
 }
 
 TEST(Target, SaysWhatItLacks) {

@@ -237,7 +237,15 @@ TEST(CudaStepQueue, MarksFollowEachOtherAndLieInThePast) {
   StepQueue& queue = *engine->step_queue();
   base::TimePoint last = base::Clock::now();
   for (int step = 0; step < 8; ++step) {
-    enqueue(*engine, step);
+    if (step == 4) {  // the squares of sums are no part of their transfer
+      const auto samples = samples_of(*engine, step);
+      queue.forward(samples.step(0.25, 4), {}, {.rule = {.momentum = 0.9}, .lr = 0.1, .number = 5});
+      engine->backward([](std::int64_t) {});
+      queue.add_squares(SquaresOf::sums, 0, engine->layout().elements);
+      queue.update();
+    } else {
+      enqueue(*engine, step);
+    }
     if (step < 2) continue;
     const auto late = queue.collect();
     std::vector<Stage> stages;

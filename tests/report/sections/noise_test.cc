@@ -31,10 +31,19 @@ TEST(Noise, SaysUpToWhichBatchSamplesCount) {
   EXPECT_TRUE(plot.y.log);
 }
 
+TEST(Noise, SaysWhatTheSecondHalfHad) {
+  auto course = course_of({.batch = 1234, .low = 1100, .high = 1400});
+  course.second_half = {.batch = 2510, .low = 2000, .high = 3000};
+  EXPECT_THAT(text_about_noise(course),
+              HasSubstr("twice as many. In the second half it was 2,500 [2,000, 3,000]."));
+  course.second_half = {.batch = 2510, .low = 2000, .high = {}};
+  EXPECT_THAT(text_about_noise(course), HasSubstr(" In the second half it was above 2,000."));
+}
+
 TEST(Noise, SaysWhenOnlyALowerEndExists) {
   const auto course = course_of({.batch = {}, .low = 900, .high = {}});
   EXPECT_THAT(text_about_noise(course), HasSubstr("is above 900 samples"));
-  EXPECT_THAT(text_about_noise(course), HasSubstr("a batch up to about 90 costs"));
+  EXPECT_THAT(text_about_noise(course), HasSubstr("batches up to about 90, perhaps far larger ones, cost"));
   EXPECT_TRUE(noise_plot(course, "training", "").series.front().points.empty());
 }
 

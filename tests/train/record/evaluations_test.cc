@@ -64,6 +64,22 @@ TEST(TargetWatch, FindsTheFirstThatReachesIt) {
   }
 }
 
+// The run before was lost during the evaluation of its epoch, which this one makes and lists.
+TEST(TargetWatch, CountsAnEarlierEpochOnce) {
+  const std::vector<EpochRecord> earlier{evaluated(10, 2, 0.4, 5)};
+  Options options;
+  options.target = target_named("accuracy=0.8");
+  EvaluationLog log({}, earlier, 10);
+  TargetWatch watch(options, 16, log, true);
+  watch.see(evaluated(10, 2, 0.4, 5), {});
+  watch.see(evaluated(20, 1, 0.9, 3), earlier);
+  EXPECT_EQ(log.all()[0].seconds, 5);
+  EXPECT_EQ(log.all()[1].seconds, 8);
+  EXPECT_TRUE(watch.is_reached());
+  watch.go_back(10);
+  EXPECT_FALSE(watch.is_reached());
+}
+
 TEST(TargetWatch, TakesTheValidationSetFirst) {
   Options options;
   options.target = target_named("accuracy=0.8");
