@@ -15,7 +15,7 @@
 #include <optional>
 #include <span>
 
-#include "measure/record.h"
+#include "measure/training_record.h"
 
 namespace paceline::measure {
 
