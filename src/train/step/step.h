@@ -95,8 +95,8 @@ struct StepSquares {
   double large = 0;  ///< of the global batch
 };
 
-/// Says in which steps gradients are squared: with several small batches (shards, or the workers' batches) in
-/// every k-th step of a training. Gradients are summed as parts of the global batch's mean.
+/// Says in which steps gradients are squared: with several small batches (shards, micro-batches, or those of
+/// the workers) in every k-th step of a training. Gradients are summed as parts of the global batch's mean.
 class SquaresSchedule {
  public:
   explicit SquaresSchedule(const Job& job);
