@@ -132,6 +132,7 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"one-cycle-start", rule, remark, none},
     {"plateau-patience", rule, remark, none},
     {"plateau-factor", rule, remark, none},
+    {"polynomial-power", rule, remark, none},
     {"beta1", rule, remark, none},
     {"beta2", rule, remark, none},
     {"alpha", rule, remark, none},

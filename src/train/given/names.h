@@ -18,12 +18,13 @@ namespace paceline::train {
 template <typename Choice>
 inline constexpr std::array<std::pair<Choice, std::string_view>, 0> kChoices{};
 template <>
-inline constexpr std::array<std::pair<ScheduleKind, std::string_view>, 5> kChoices<ScheduleKind>{
+inline constexpr std::array<std::pair<ScheduleKind, std::string_view>, 6> kChoices<ScheduleKind>{
     {{ScheduleKind::constant, "constant"},
      {ScheduleKind::step, "step"},
      {ScheduleKind::cosine, "cosine"},
      {ScheduleKind::one_cycle, "one-cycle"},
-     {ScheduleKind::plateau, "plateau"}}};
+     {ScheduleKind::plateau, "plateau"},
+     {ScheduleKind::polynomial, "polynomial"}}};
 template <>
 inline constexpr std::array<std::pair<engine::Precision, std::string_view>, 2> kChoices<engine::Precision>{
     {{engine::Precision::f32, "fp32"}, {engine::Precision::bf16, "bf16"}}};

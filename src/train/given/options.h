@@ -54,7 +54,7 @@ struct TrainingTarget {
 /// The text of a target, as target_named() reads it.
 [[nodiscard]] std::string text_of(const TrainingTarget& target);
 
-enum class ScheduleKind { constant, step, cosine, one_cycle, plateau };
+enum class ScheduleKind { constant, step, cosine, one_cycle, plateau, polynomial };
 enum class LrScaling { none, linear, sqrt };
 /// When a training reads its test set.
 enum class TestSet {
@@ -79,11 +79,12 @@ struct ScheduleOptions {
   double warmup_start = 0;        ///< the rate at which it begins
   double step_epochs = 30;        ///< step: every this many epochs ...
   double step_factor = 0.1;       ///< ... times this
-  double final_factor = 0;        ///< cosine, one-cycle: the last rate as a fraction of the peak
+  double final_factor = 0;        ///< cosine, one-cycle, polynomial: the last rate as a fraction of the peak
   double one_cycle_peak = 0.3;    ///< one-cycle: the peak's position as a fraction of the training
   double one_cycle_start = 0.04;  ///< one-cycle: the first rate as a fraction of the peak
   int plateau_patience = 3;       ///< plateau: after this many epochs without a better validation figure ...
   double plateau_factor = 0.1;    ///< ... times this (ValidationWatch)
+  double polynomial_power = 2;    ///< polynomial: of the part of the training that is left
 };
 
 /// Slow weights that follow the trained ones; see slow_weights.h.

@@ -100,7 +100,8 @@ constexpr OptionRow<Options> kRuleRows[] = {
     {"trust", "X", kRule, "lars: the trust coefficient, a layer's step relative to its weights", kRuns,
      at<&O::rule, &Rule::trust>({.open_below = true}), read_if("optimizer", "lars")},
     {"schedule", "KIND", kRule,
-     "constant, step, cosine, one-cycle, or plateau: lower after epochs without a better validation figure",
+     "constant, step, cosine, one-cycle, polynomial, or plateau: lower after epochs without a better validation "
+     "figure",
      kRuns, at<&O::schedule, &Schedule::kind>()},
     {"warmup", "EPOCHS", kRule,
      "linear rise of the learning rate before any schedule; converge: a fifth of the training, at most 1 "
@@ -119,8 +120,10 @@ constexpr OptionRow<Options> kRuleRows[] = {
      at<&O::schedule, &Schedule::step_epochs>({.open_below = true}), kWithSteps},
     {"step-factor", "X", kRule, "step: ... the learning rate times this", kRuns,
      at<&O::schedule, &Schedule::step_factor>({.open_below = true}), kWithSteps},
-    {"final-factor", "X", kRule, "cosine, one-cycle: the last learning rate as a fraction of the peak", kRuns,
-     at<&O::schedule, &Schedule::final_factor>({.most = 1}), read_if("schedule", "cosine, one-cycle")},
+    {"final-factor", "X", kRule,
+     "cosine, one-cycle, polynomial: the last learning rate as a fraction of the peak", kRuns,
+     at<&O::schedule, &Schedule::final_factor>({.most = 1}),
+     read_if("schedule", "cosine, one-cycle, polynomial")},
     {"one-cycle-peak", "X", kRule, "one-cycle: position of the peak as a fraction of the training", kRuns,
      at<&O::schedule, &Schedule::one_cycle_peak>({.most = 1}), kWithOneCycle},
     {"one-cycle-start", "X", kRule, "one-cycle: the first learning rate as a fraction of the peak", kRuns,
@@ -129,6 +132,9 @@ constexpr OptionRow<Options> kRuleRows[] = {
      kRuns, at<&O::schedule, &Schedule::plateau_patience>({.least = 1}), kWithPlateau},
     {"plateau-factor", "X", kRule, "plateau: ... the learning rate times this", kRuns,
      at<&O::schedule, &Schedule::plateau_factor>({.most = 1, .open_below = true}), kWithPlateau},
+    {"polynomial-power", "X", kRule,
+     "polynomial: the learning rate falls with this power of the part of the training that is left", kRuns,
+     at<&O::schedule, &Schedule::polynomial_power>({.open_below = true}), read_if("schedule", "polynomial")},
     {"lookahead", "STEPS", kRule,
      "after each STEPS updates, slow weights move towards the trained weights, which then continue from "
      "them; 0: off",

@@ -85,6 +85,10 @@ double learning_rate(const ScheduleOptions& options, double peak, std::int64_t u
         return cosine_between(peak * options.one_cycle_start, peak, part / options.one_cycle_peak);
       return cosine_between(peak, peak * options.final_factor,
                             (part - options.one_cycle_peak) / (1 - options.one_cycle_peak));
+    case ScheduleKind::polynomial: {
+      const double left = std::pow(std::clamp(1 - part, 0.0, 1.0), options.polynomial_power);
+      return peak * (options.final_factor + (1 - options.final_factor) * left);
+    }
   }
   return peak;
 }

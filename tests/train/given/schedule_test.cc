@@ -41,6 +41,15 @@ TEST(LearningRate, FollowsHalfACosineFromPeakToFinalFactorAfterTheWarmUp) {
   EXPECT_NEAR(learning_rate(options, 2, 1000, kTenEpochs), 0.2, 1e-12);
 }
 
+TEST(LearningRate, FallsWithAPowerOfWhatIsLeft) {
+  const ScheduleOptions options{
+      .kind = ScheduleKind::polynomial, .warmup_epochs = 2, .final_factor = 0.1, .polynomial_power = 2};
+  EXPECT_DOUBLE_EQ(learning_rate(options, 2, 100, kTenEpochs), 2 * 101 / 200.0);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 2, 200, kTenEpochs), 2);
+  EXPECT_NEAR(learning_rate(options, 2, 600, kTenEpochs), 2 * (0.1 + 0.9 * 0.25), 1e-12);
+  EXPECT_NEAR(learning_rate(options, 2, 1000, kTenEpochs), 0.2, 1e-12);
+}
+
 TEST(LearningRate, OneCycleStartsLowPeaksWhereToldAndEndsAtTheFinalFactor) {
   const ScheduleOptions options{
       .kind = ScheduleKind::one_cycle, .final_factor = 0, .one_cycle_peak = 0.3, .one_cycle_start = 0.04};
