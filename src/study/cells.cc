@@ -28,33 +28,60 @@ PlannedCell sweep_cell(const train::Options& base, std::int64_t batch, int repea
   return cell;
 }
 
-/// Why a batch cannot be measured; empty if it can. A batch that breaks a rule of the options is skipped for
-/// that reason; the sweep continues.
-std::string refusal(const train::Options& options, const train::Backend& backend, std::int64_t samples) {
+/// Why a batch cannot be measured. A batch that breaks a rule of the options is skipped for that reason; the
+/// sweep continues.
+struct Refusal {
+  std::string reason;         ///< empty: it can be measured
+  bool is_of_memory = false;  ///< by the plan
+};
+
+Refusal refusal(const train::Options& options, const train::Backend& backend, std::int64_t samples) {
   if (options.local_batch * options.workers > samples)
-    return fmt::format("exceeds the data set of {} training samples: every batch would be the whole set",
-                       samples);
+    return {fmt::format("exceeds the data set of {} training samples: every batch would be the whole set",
+                        samples)};
   try {
     const auto setup = train::inspect(options, backend);
-    if (!setup.excess.empty()) return fmt::format("does not fit: the plan is {}", setup.excess);
+    if (setup.excess.empty()) return {};
+    return {fmt::format("does not fit: the plan is {}", setup.excess), true};
   } catch (const base::Error& error) {
     if (error.kind() != base::ErrorKind::usage) throw;
-    return error.what();
+    return {error.what()};
   }
-  return "";
 }
 
-/// Batches that grow by the factor, up to and including the first that cannot be measured.
+/// A batch of a sweep that does not fit into the memory, computed in parts that do.
+PlannedCell sweep_cell_in_parts(const train::Options& base, std::int64_t batch, std::int64_t part, int repeat) {
+  PlannedCell cell = sweep_cell(base, batch, repeat);
+  cell.id = fmt::format("sweep-b{}-m{}-r{}", batch, part, repeat);
+  cell.options.micro_batch = part;
+  cell.note = fmt::format("a batch of {} does not fit into the memory: it is computed in micro-batches of {}",
+                          batch, part);
+  return cell;
+}
+
+/// Batches that grow by the factor, up to and including the first that cannot be measured. Beyond the memory
+/// a few more are computed in micro-batches: their times show what a larger batch costs without more memory.
 std::vector<PlannedCell> automatic_cells(const train::Options& base, const Axes& axes,
                                          const train::Backend& backend, std::int64_t samples) {
+  constexpr int kBeyondMemory = 2;  // each step takes `batch_factor` times as long as the one before
   std::vector<PlannedCell> cells;
-  for (std::int64_t batch =
-           std::max(train::batch_unit(base), axes.batches.empty() ? 32 : axes.batches.front());
-       ; batch *= axes.batch_factor) {
+  std::int64_t batch =
+      std::max(train::batch_unit(base), axes.batches.empty() ? 32 : axes.batches.front());
+  for (;; batch *= axes.batch_factor) {
     cells.push_back(sweep_cell(base, batch, 0));
-    cells.back().skip = refusal(cells.back().options, backend, samples);
-    if (!cells.back().skip.empty()) return cells;
+    const auto refused = refusal(cells.back().options, backend, samples);
+    cells.back().skip = refused.reason;
+    if (refused.reason.empty()) continue;
+    if (!refused.is_of_memory || cells.size() == 1) return cells;
+    break;
   }
+  const std::int64_t part = cells[cells.size() - 2].options.local_batch;
+  for (int beyond = 0; beyond < kBeyondMemory; ++beyond, batch *= axes.batch_factor) {
+    auto cell = sweep_cell_in_parts(base, batch, part, 0);
+    if (!refusal(cell.options, backend, samples).reason.empty()) break;
+    cells.push_back(std::move(cell));
+  }
+  return cells;
 }
 
 /// Adds the largest batch that fits, between the last batch that did and the first that did not, unless the
@@ -234,7 +261,7 @@ std::vector<PlannedCell> sweep_cells(const train::Options& base, const Axes& axe
   } else {
     for (const std::int64_t batch : axes.batches) {
       first.push_back(sweep_cell(base, batch, 0));
-      first.back().skip = refusal(first.back().options, backend, samples);
+      first.back().skip = refusal(first.back().options, backend, samples).reason;
     }
   }
   add_largest(first, base, backend);
@@ -242,7 +269,11 @@ std::vector<PlannedCell> sweep_cells(const train::Options& base, const Axes& axe
   std::vector<PlannedCell> cells = first;
   for (int repeat = 1; repeat < axes.repeats; ++repeat)
     for (const auto& cell : first)
-      if (cell.skip.empty()) cells.push_back(sweep_cell(base, cell.options.local_batch, repeat));
+      if (cell.skip.empty()) {
+        const auto batch = cell.options.local_batch, part = cell.options.micro_batch;
+        cells.push_back(part == base.micro_batch ? sweep_cell(base, batch, repeat)
+                                                 : sweep_cell_in_parts(base, batch, part, repeat));
+      }
   return cells;
 }
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -119,6 +120,35 @@ TEST_F(StudyDirectory, SweepEndsWithTheData) {
   const auto records = run_cells({cells.back()}, runner_);
   EXPECT_EQ(records.front().data.train_samples, 64);
   EXPECT_EQ(records.front().status, "skipped");
+}
+
+// Two more batches than the memory holds, in parts that it holds; with several repeats all of them.
+TEST_F(StudyDirectory, SweepGoesOnBeyondTheMemory) {
+  base_.data = "synthetic,train=300000000,test=16";
+  const Axes axes{.batches = {16384}, .automatic_batches = true, .batch_factor = 2, .repeats = 2};
+  const auto cells = sweep_cells(base_, axes, runner_.backend);
+  std::vector<PlannedCell> in_parts;
+  std::int64_t largest = 0, refused = 0;
+  for (const auto& cell : cells) {
+    if (cell.options.micro_batch > 0)
+      in_parts.push_back(cell);
+    else if (cell.skip.empty())
+      largest = std::max(largest, cell.options.local_batch);
+    else if (!cell.fits)
+      refused = cell.options.local_batch;
+  }
+  ASSERT_EQ(refused, 2 * largest) << "does not fit as a whole";
+  ASSERT_EQ(in_parts.size(), 4U);
+  for (std::size_t i = 0; i < in_parts.size(); ++i) {
+    const auto& cell = in_parts[i];
+    EXPECT_EQ(cell.options.local_batch, (i % 2 + 1) * refused);
+    EXPECT_EQ(cell.options.micro_batch, largest);
+    EXPECT_EQ(cell.skip, "");
+    EXPECT_EQ(cell.id, fmt::format("sweep-b{}-m{}-r{}", cell.options.local_batch, largest, i / 2));
+    EXPECT_THAT(cell.note, HasSubstr("does not fit into the memory: it is computed in micro-batches"));
+  }
+  base_.shard = 64;  // a worker computes shards already
+  for (const auto& cell : sweep_cells(base_, axes, runner_.backend)) EXPECT_EQ(cell.options.micro_batch, 0);
 }
 
 // The largest batch was found to fit, some pages were used meanwhile, and the report said that memory ends
