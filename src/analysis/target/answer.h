@@ -50,7 +50,8 @@ struct TargetPoint {
   Predicted batch;  ///< global
   Predicted steps, step_s, time_s, cost;
   double evaluations_s = 0;  ///< of time_s
-  /// No batch beside it in reach is slower: a smaller or a larger one may be faster.
+  /// No batch beside it in reach is slower: a smaller or a larger one may be faster. Not where a single
+  /// batch is tried.
   bool is_at_end = false;
   bool is_on_front = false;  ///< no other number of workers is both faster and cheaper
 };

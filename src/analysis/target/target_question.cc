@@ -1,9 +1,12 @@
 #include "analysis/target/target_question.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -29,22 +32,36 @@ struct StepTable {
   std::int64_t lacks_link = 0;              ///< the fewest workers whose network is not known; 0: none
 };
 
-StepTable step_table(const StepModel& model, ForecastRequest request, std::int64_t largest) {
-  StepTable table;
+/// 1, 2, 3, 4, 6, 8, 12 ...
+std::set<std::int64_t> usual_local_batches(std::int64_t largest) {
+  std::set<std::int64_t> batches;
   for (std::int64_t two = 1; two <= largest; two *= 2)
-    for (const std::int64_t local : {two, two + two / 2}) {
-      const bool is_tried =
-          local <= largest && (table.local_batches.empty() || local > table.local_batches.back());
-      if (!is_tried || model.alone(static_cast<double>(local)).is_far) continue;
-      table.local_batches.push_back(local);
-      request.step = {.mode = Mode::weak, .batch = static_cast<double>(local)};
-      for (const auto& point : forecast(model, request).points) {
-        if (point.lacks_link && (table.lacks_link == 0 || point.workers < table.lacks_link))
-          table.lacks_link = point.workers;
-        if (point.fits && !point.lacks_link && !point.is_beyond_batches && !point.is_beyond_data)
-          table.steps.emplace(std::pair(point.workers, local), point.step_s);
-      }
+    for (const std::int64_t local : {two, two + two / 2})
+      if (local <= largest) batches.insert(local);
+  return batches;
+}
+
+/// Of a global batch, for each of these numbers of workers.
+std::set<std::int64_t> local_batches_of(std::int64_t global_batch, const std::vector<std::int64_t>& workers) {
+  std::set<std::int64_t> batches;
+  for (const std::int64_t number : workers)
+    if (global_batch % number == 0) batches.insert(global_batch / number);
+  return batches;
+}
+
+StepTable step_table(const StepModel& model, ForecastRequest request, const std::set<std::int64_t>& tried) {
+  StepTable table;
+  for (const std::int64_t local : tried) {
+    if (model.alone(static_cast<double>(local)).is_far) continue;
+    table.local_batches.push_back(local);
+    request.step = {.mode = Mode::weak, .batch = static_cast<double>(local)};
+    for (const auto& point : forecast(model, request).points) {
+      if (point.lacks_link && (table.lacks_link == 0 || point.workers < table.lacks_link))
+        table.lacks_link = point.workers;
+      if (point.fits && !point.lacks_link && !point.is_beyond_batches && !point.is_beyond_data)
+        table.steps.emplace(std::pair(point.workers, local), point.step_s);
     }
+  }
   return table;
 }
 
@@ -63,22 +80,31 @@ double evaluation_seconds(const StepsToTarget& curve) {
 }  // namespace
 
 QuestionOfRecords target_question(const StepsToTarget& curve, const StepModel& model,
-                                  const ForecastRequest& request) {
+                                  const ForecastRequest& request, std::int64_t global_batch) {
   base::expects(curve.fit.has_value(), "the curve has a fit");
   const auto& fit = *curve.fit;
-  const auto table = std::make_shared<const StepTable>(step_table(model, request, fit.to_batch));
+  if (global_batch > 0 && !fit.is_within(static_cast<double>(global_batch)))
+    base::fail(base::ErrorKind::data,
+               "--global-batch {} is outside of the batches that were trained, {} to {}, and nothing is guessed "
+               "beyond them; converge --compare batches trains others",
+               global_batch, fit.from_batch, fit.to_batch);
+  const auto table = std::make_shared<const StepTable>(
+      step_table(model, request,
+                 global_batch > 0 ? local_batches_of(global_batch, request.workers)
+                                  : usual_local_batches(fit.to_batch)));
   if (table->steps.empty())
-    base::fail(
-        base::ErrorKind::data,
-        "the records time no step of a batch of the curve, {} to {}: sweep or scale with such batches measures it",
-        fit.from_batch, fit.to_batch);
+    base::fail(base::ErrorKind::data,
+               "the records time no step of {}: sweep or scale with such batches measures it",
+               global_batch > 0
+                   ? fmt::format("global batch {} on any of these numbers of workers", global_batch)
+                   : fmt::format("a batch of the curve, {} to {}", fit.from_batch, fit.to_batch));
   QuestionOfRecords made;
   made.lacks_link = table->lacks_link;
   auto& question = made.question;
   question.steps = {.s_min = fit.s_min.median, .critical_batch = fit.critical_batch.median};
   question.possible = laws_of(fit);
-  question.from_batch = static_cast<double>(fit.from_batch);
-  question.to_batch = static_cast<double>(fit.to_batch);
+  question.from_batch = static_cast<double>(global_batch > 0 ? global_batch : fit.from_batch);
+  question.to_batch = static_cast<double>(global_batch > 0 ? global_batch : fit.to_batch);
   question.workers = request.workers;
   question.local_batches = table->local_batches;
   question.step_s = [table](std::int64_t workers, std::int64_t local) {

@@ -183,7 +183,7 @@ int target_command(const Settings& settings) {
   request.cluster = cluster.cluster;
   request.emulated = emulated;
   request.is_other_hardware = cluster.is_other_hardware;
-  auto [asked, lacks_link] = analysis::target_question(curve, model, request);
+  auto [asked, lacks_link] = analysis::target_question(curve, model, request, settings.predict.global_batch);
   Money money{.unit = "worker-hours"};
   const auto width = cluster.cluster ? cluster.cluster->workers_per_node : 1;
   if (options.price > 0) {

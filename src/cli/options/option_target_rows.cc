@@ -15,9 +15,9 @@ using Target = S::Target;
 /// "2h", "90min", "30s", "1.5d" in seconds.
 double length_of_time(std::string_view text) {
   constexpr std::pair<std::string_view, double> kUnits[]{{"min", 60}, {"s", 1}, {"h", 3600}, {"d", 86400}};
+  const auto number = text.substr(0, text.find_last_of("0123456789.") + 1);
   for (const auto& [unit, seconds] : kUnits)
-    if (text.ends_with(unit))
-      return seconds * decimal(text.substr(0, text.size() - unit.size()), {.open_below = true});
+    if (text.substr(number.size()) == unit) return seconds * decimal(number, {.open_below = true});
   base::fail(base::ErrorKind::usage, "must be a time with its unit, such as 30s, 90min, 2h or 1.5d, got '{}'",
              text);
 }

@@ -61,7 +61,8 @@ std::optional<Table> claims_table(const analysis::Convergence& result) {
     if (variant.claim) table.rows.push_back(claim_row(variant, result.variants[*result.baseline]));
   }
   if (table.rows.empty()) return std::nullopt;
-  table.footnotes.push_back(fmt::format("Margin: {:.3g} points (--margin).", 100 * result.margin));
+  table.footnotes.push_back(fmt::format("Margin: {:.3g} {} (--margin).", 100 * result.margin,
+                                        result.margin == 0.01 ? "point" : "points"));
   if (has_failed) table.footnotes.push_back("A seed whose training failed counts as guessing.");
   return table;
 }

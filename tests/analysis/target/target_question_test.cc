@@ -73,6 +73,30 @@ TEST(TargetQuestion, AsksWithTheStepsOfTheForecast) {
   EXPECT_FALSE(question.step_s(2, 65)) << "not tried";
 }
 
+// No local batch of 190 is among those that are tried otherwise.
+TEST(TargetQuestion, TriesOneGlobalBatchAlone) {
+  const auto records = timed_steps();
+  const auto cells = make_cells(records);
+  const auto model = step_model(cells);
+  ForecastRequest request;
+  request.workers = {1, 2, 5};
+  const auto question = target_question(five_batches(), model, request, 190).question;
+  EXPECT_THAT(question.local_batches, ElementsAre(38, 95, 190));
+  const auto found = answer(question);
+  ASSERT_EQ(found.points.size(), 2U) << "of five workers nothing was measured";
+  for (const auto& point : found.points) {
+    EXPECT_EQ(point.batch.value, 190);
+    EXPECT_NEAR(point.steps.value, 400 * (1 + 800 / 190.0), 1);
+    EXPECT_FALSE(point.is_at_end) << "no other was to be tried";
+  }
+  try {
+    (void)target_question(five_batches(), model, request, 2048);
+    ADD_FAILURE();
+  } catch (const base::Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--global-batch 2048 is outside of the batches that were trained, 64 to 1024"));
+  }
+}
+
 TEST(TargetQuestion, SharesAnEvaluationAmongTheWorkers) {
   const auto records = timed_steps();
   const auto cells = make_cells(records);

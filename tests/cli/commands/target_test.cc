@@ -89,6 +89,17 @@ TEST(Target, AnswersByCurveAndSteps) {
             HasSubstr(" --evaluate-steps 5"), HasSubstr(" --optimizer lars"), Not(HasSubstr("--shard"))));
 }
 
+TEST(Target, AnswersAboutOneGlobalBatch) {
+  const Folder folder;
+  write_steps(folder);
+  write_curve(folder);
+  const auto outcome =
+      run_target(folder, {"--accuracy", "0.9", "--workers", "1:2", "--global-batch", "256"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("2 workers   global batch 256 [256, 256]: 1650 steps"),
+                                 HasSubstr("--workers 2 --local-batch 128"), Not(HasSubstr("the end of"))));
+}
+
 TEST(Target, FailsIfNothingIsInTime) {
   const Folder folder;
   write_steps(folder);
@@ -112,6 +123,8 @@ TEST(Target, SaysWhatItLacks) {
   const auto unit = run_target(folder, {"--accuracy", "0.9", "--deadline", "2"});
   EXPECT_EQ(unit.code, 2);
   EXPECT_THAT(unit.err, HasSubstr("--deadline must be a time with its unit"));
+  const auto word = run_target(folder, {"--accuracy", "0.9", "--deadline", "2hours"});
+  EXPECT_THAT(word.err, HasSubstr("such as 30s, 90min, 2h or 1.5d, got '2hours'"));
   const auto alone = run_program({"target", "curve", "--accuracy", "0.9"}, {.directory = folder.path()});
   EXPECT_EQ(alone.code, 3) << alone.err;
 }
