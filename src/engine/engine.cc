@@ -9,6 +9,11 @@ void check_options(const CompileOptions& options, std::string_view engine) {
   if (options.batch < 1)
     base::fail(ErrorKind::usage, "engine {}: a batch must hold at least 1 sample, but is {}; raise it",
                engine, options.batch);
+  if (options.precision == Precision::f16 && engine != "cuda")
+    base::fail(ErrorKind::usage,
+               "--precision fp16 is for GPUs, and the engine {} computes on the processor; give --precision "
+               "fp32, or bf16 where doctor names units for it",
+               engine);
   if (options.batch_norm == BatchNormMode::ghost &&
       (options.ghost_size < 1 || options.batch % options.ghost_size != 0))
     base::fail(

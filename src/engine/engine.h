@@ -24,6 +24,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/sample_draw.h"
+#include "engine/loss_scale.h"
 #include "engine/update_rule.h"
 #include "graph/graph.h"
 #include "graph/layout.h"
@@ -31,7 +32,8 @@
 
 namespace paceline::engine {
 
-enum class Precision { f32, bf16 };  ///< bf16: fp32 master weights, accumulation and statistics
+/// bf16, f16: fp32 master weights, accumulation and statistics. f16 (GPUs) has a loss scale.
+enum class Precision { f32, bf16, f16 };
 
 /// What `--precision auto` takes on a device. It follows from the kind of processor or GPU alone, so that a
 /// run can be repeated; nothing is measured for it at run time.
@@ -326,6 +328,12 @@ class Engine {
   /// Call it after you write weights() or optimizer_state(), before the next forward, update, evaluate or
   /// fetch. A device engine copies both to its device, so fetch() first what you do not write.
   virtual void weights_changed() = 0;
+
+  /// The loss scale of Precision::f16, of which a device's engine has a copy here as of its weights: call
+  /// fetch() before you read it, and weights_changed() after you have set it. Others have none, and keep
+  /// what is set out of it.
+  [[nodiscard]] virtual std::optional<LossScale> loss_scale() const { return std::nullopt; }
+  virtual void set_loss_scale(const LossScale& /*scale*/) {}
 
   /// What the device's memory holds now; nothing if the engine computes in the host's memory.
   ///

@@ -193,6 +193,7 @@ struct Record {
   std::optional<std::vector<ChangeRecord>> changes;      ///< by resumes of this training, oldest first
   std::optional<std::vector<RollbackRecord>> rollbacks;  ///< of this training (--on-nan), oldest first
   std::optional<std::int64_t> skipped_updates;           ///< of this training (--on-nan)
+  std::optional<LossScaleRecord> loss_scale = {};        ///< of this training in fp16
   std::string created;                                   ///< ISO 8601, UTC
   std::string command;                                   ///< as typed
   /// Every option that can change a figure, by its command-line name, as text. Two records may be compared

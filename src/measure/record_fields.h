@@ -114,6 +114,12 @@ void fields(A& archive, In<A, EvaluatedUpdateRecord>& value) {
 }
 
 template <typename A>
+void fields(A& archive, In<A, LossScaleRecord>& value) {
+  archive("scale", value.scale);
+  archive("left_out", value.left_out);
+}
+
+template <typename A>
 void fields(A& archive, In<A, TargetRecord>& value) {
   archive("quantity", value.quantity);
   archive("value", value.value);
@@ -347,6 +353,7 @@ void fields(A& archive, In<A, Record>& value) {
   archive("changes", value.changes);
   where_present(archive, "rollbacks", value.rollbacks);
   where_present(archive, "skipped_updates", value.skipped_updates);
+  where_present(archive, "loss_scale", value.loss_scale);
   archive("created", value.created);
   archive("command", value.command);
   archive("settings", value.settings);

@@ -69,6 +69,12 @@ struct EvaluatedUpdateRecord {
   double loss = 0, accuracy = 0;
 };
 
+/// The dynamic loss scale of a training in fp16.
+struct LossScaleRecord {
+  double scale = 0;           ///< at its end
+  std::int64_t left_out = 0;  ///< updates that were left out because a gradient overflowed
+};
+
 /// The target of a training, and the first of its evaluations that reached it.
 struct TargetRecord {
   std::string quantity;  ///< "accuracy" or "loss"

@@ -88,7 +88,11 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
 
   Options options = asked;
   options.model = info.model;
-  if (options.precision == "auto" && !info.precision.empty()) options.precision = info.precision;
+  // A processor computes no fp16, and fp32 has all of its numbers.
+  const bool is_elsewhere =
+      info.precision == name(engine::Precision::f16) && !options.device.starts_with("cuda");
+  if (options.precision == "auto" && !info.precision.empty())
+    options.precision = is_elsewhere ? name(engine::Precision::f32) : info.precision;
   options.workers = 1;
   options.global_batch = 0;
   options.epochs = 0;

@@ -372,7 +372,7 @@ class Worker {
   /// the last weights if there is none. A run that was stopped or paused does not get here.
   void test_chosen() {
     result_.validation = watch_.state();
-    recovery_.tell(result_);
+    recovery_.tell(result_, *engine_);
     result_.stopped_early = watch_.is_over() && counters_.update < length().updates;
     if (is_window()) return;
     const bool is_early = result_.stopped_early || target_.is_reached();

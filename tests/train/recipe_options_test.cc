@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -43,8 +44,9 @@ class RecipeOptions : public TrainingTest {
   }
 
   /// The option changes the training; 1, 2 and 4 workers, and a resumed run, then give the same bits.
-  void keeps_bits(const Choose& choose) {
-    for (const char* device : {"cpu", "reference", "cuda-on-host"}) {
+  void keeps_bits(const Choose& choose,
+                  const std::vector<const char*>& devices = {"cpu", "reference", "cuda-on-host"}) {
+    for (const char* device : devices) {
       SCOPED_TRACE(device);
       Options options = on(device);
       const std::string before = fmt::format("{}-", device);
@@ -146,6 +148,34 @@ TEST_F(RecipeOptions, AverageExcludesLookahead) {
   options.steps = 10;
   options.ema.decay = 0.9;
   EXPECT_THAT(refusal(options), HasSubstr("--ema was off in its run, but is 0.9 in this one"));
+}
+
+// At its first scale the first updates overflow, so that it changes, and a resumed training goes on with it.
+TEST_F(RecipeOptions, Fp16KeepsBits) {
+  const auto choose = [](Options& options) { options.precision = "fp16"; };
+  keeps_bits(choose, {"cuda-on-host"});
+  Options options = on("cuda-on-host");
+  choose(options);
+  const auto record = train(options);
+  ASSERT_TRUE(record.loss_scale);
+  EXPECT_EQ(record.precision, "fp16");
+  EXPECT_EQ(record.loss_scale->scale, std::ldexp(65536.0, -static_cast<int>(record.loss_scale->left_out)));
+}
+
+TEST_F(RecipeOptions, Fp16IsForGpus) {
+  for (const char* device : {"cpu", "reference"}) {
+    Options options = on(device);
+    options.precision = "fp16";
+    EXPECT_THAT([&] { (void)train(options); },
+                testing::ThrowsMessage<base::Error>(HasSubstr("--precision fp16 is for GPUs")));
+  }
+  Options options = on("cuda-on-host");
+  options.precision = "fp16";
+  options.shard = 0;
+  options.workers = 2;
+  options.data_parallel = true;
+  EXPECT_THAT([&] { (void)train(options); },
+              testing::ThrowsMessage<base::Error>(HasSubstr("the workers' loss scales would differ")));
 }
 
 TEST_F(RecipeOptions, TrivialAugmentKeepsBits) {

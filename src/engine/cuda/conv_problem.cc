@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/cuda/storage.h"
+
 namespace paceline::engine::cuda {
 namespace {
 
@@ -98,7 +100,7 @@ std::vector<ConvProblem> conv_problems(const graph::Graph& graph, int batch, Pre
 
 std::string describe(const ConvProblem& p) {
   return fmt::format("{}, {}, {}x{}x{}x{} to {}x{}x{}x{}, kernel {}x{}, stride {}, padding {}{}{}",
-                     name_of_direction(p.direction), p.precision == Precision::f32 ? "f32" : "bf16",
+                     name_of_direction(p.direction), name_of(p.precision),
                      p.samples, p.height_in, p.width_in, p.channels_in, p.samples, p.height_out, p.width_out,
                      p.channels_out, p.kernel_height, p.kernel_width, text(p.stride), text(p.padding),
                      p.dilation != 1 ? ", dilation " + text(p.dilation) : "",

@@ -33,7 +33,7 @@ class CudaEngine final : public Engine {
         reports_(*runtime_, compute_),
         stored_(*runtime_, memory_, program_.graph(), options.stored_images),
         gradients_(gradient_memory(program_.options(), layout(), memory_, kVoteFloats)),
-        arrays_(allocate_arrays()),
+        arrays_(allocate_arrays(*runtime_, program_, gradients_.data.get())),
         host_(*runtime_, compute_, arrays_, layout().elements),
         exec_(make_context()),
         optimizer_(program_, *runtime_, compute_, memory_, exec_.memory, arrays_, reports_, inputs_),
@@ -70,6 +70,9 @@ class CudaEngine final : public Engine {
     optimizer_.pack();
     settle();  // so that the caller may write them again
   }
+
+  [[nodiscard]] std::optional<LossScale> loss_scale() const override { return host_.loss_scale(); }
+  void set_loss_scale(const LossScale& scale) override { host_.set_loss_scale(scale); }
 
   [[nodiscard]] std::optional<DeviceMemoryUse> device_memory() const override {
     const DeviceFacts facts = runtime_->facts();
@@ -122,11 +125,14 @@ class CudaEngine final : public Engine {
     has_forward_ = false;  // backward overwrites activations, so it cannot run twice
     if (settings_.poison) poison_gradients();
     int part = 0;
+    std::int64_t done = 0;
     for (const BackwardSection& section : backward_sections_) {
       run_section({.part = SectionPart::backward, .number = part++}, "backward", [&] {
         for (int op = section.first_op; op >= section.last_op; --op)
           run_op(program_.ops()[static_cast<std::size_t>(op)], Pass::backward);
+        optimizer_.unscale(done, section.ready);
       });
+      done = std::max(done, section.ready);
       if (section.ready > 0 && on_ready) on_ready(section.ready);
     }
     if (reports_.is_open()) reports_.mark(Stage::backward);
@@ -235,15 +241,6 @@ class CudaEngine final : public Engine {
     return static_cast<std::size_t>(layout().elements) * sizeof(float);
   }
 
-  FlatArrays allocate_arrays() {
-    const auto allocate = [&] { return reinterpret_cast<float*>(runtime_->allocate(flat_bytes())); };
-    FlatArrays arrays{.weights = allocate(), .gradients = gradients_.data.get()};
-    const CompileOptions& options = program_.options();
-    const int slots = options.training ? state_slots(options.rule) : 0;
-    for (int slot = 0; slot < slots; ++slot) arrays.state.push_back(allocate());
-    return arrays;
-  }
-
   ExecContext make_context() {
     const MemoryRequests& requests = program_.memory();
     const auto area = [&](std::int64_t bytes) { return runtime_->allocate(static_cast<std::size_t>(bytes)); };
@@ -259,6 +256,7 @@ class CudaEngine final : public Engine {
             .gradients = arrays_.gradients,
             .stored = stored_.images(),
             .byte_values = stored_.byte_values(),
+            .loss_scale = arrays_.loss_scale == nullptr ? nullptr : &arrays_.loss_scale->state,
             .pinned = reinterpret_cast<double*>(
                 runtime_->allocate_pinned(static_cast<std::size_t>(program_.pinned_bytes()))),
             .loss = reinterpret_cast<LossResult*>(runtime_->allocate(sizeof(LossResult)))};

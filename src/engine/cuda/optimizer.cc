@@ -7,11 +7,20 @@
 #include "base/error.h"
 #include "engine/cuda/input_buffers.h"
 #include "engine/cuda/kernels/clip.h"
+#include "engine/cuda/kernels/loss_scale.h"
 #include "engine/cuda/kernels/update.h"
 #include "engine/cuda/runtime/device_runtime.h"
 #include "engine/cuda/sections.h"
 
 namespace paceline::engine::cuda {
+
+namespace {
+
+bool scales_loss(const CompileOptions& options) {
+  return options.training && options.precision == Precision::f16;
+}
+
+}  // namespace
 
 /// The tables of update_tables.h and of the layers, and the offset of each in one block of memory.
 struct Optimizer::Tables {
@@ -115,6 +124,24 @@ Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, c
   });
 }
 
+FlatArrays allocate_arrays(Runtime& runtime, const Program& program, float* gradients) {
+  const auto allocate = [&] {
+    return reinterpret_cast<float*>(
+        runtime.allocate(static_cast<std::size_t>(program.layout().elements) * sizeof(float)));
+  };
+  FlatArrays arrays{.weights = allocate(), .gradients = gradients};
+  const CompileOptions& options = program.options();
+  const int slots = options.training ? state_slots(options.rule) : 0;
+  for (int slot = 0; slot < slots; ++slot) arrays.state.push_back(allocate());
+  if (scales_loss(options))
+    arrays.loss_scale = reinterpret_cast<DeviceLossScale*>(runtime.allocate(sizeof(DeviceLossScale)));
+  return arrays;
+}
+
+const std::int32_t* Optimizer::skips() const {
+  return arrays_.loss_scale == nullptr ? places_.is_halted : &arrays_.loss_scale->skips;
+}
+
 template <typename T>
 void Optimizer::put(std::int64_t offset, const std::vector<T>& values) const {
   memory_.upload(memory_at_ + offset, values.data(), values.size() * sizeof(T));
@@ -136,7 +163,7 @@ void Optimizer::launch(const double* rates) const {
                                               .first = state(0),
                                               .second = state(1),
                                               .layers = at<PackedWeight<T>>(layers_at_),
-                                              .is_halted = places_.is_halted});
+                                              .is_halted = skips()});
   });
 }
 
@@ -162,6 +189,7 @@ void Optimizer::put_numbers(const StepUpdate& update) {
 void Optimizer::update() const {
   const UpdateKind kind = program_.options().rule.kind;
   auto* rates = reinterpret_cast<double*>(memory_at_ + rates_at_);
+  if (arrays_.loss_scale != nullptr) judge_overflow();
   if (program_.options().rule.clips()) clip();
   if (program_.options().rule.has_layer_rates()) compute_rates(rates);
   static_assert(std::tuple_size_v<UpdateRules> == kUpdateKinds,
@@ -177,7 +205,7 @@ void Optimizer::update() const {
                                                 .slot_count = running_,
                                                 .weights = arrays_.weights,
                                                 .gradients = arrays_.gradients,
-                                                .is_halted = places_.is_halted});
+                                                .is_halted = skips()});
   pack(apart_);
 }
 
@@ -206,29 +234,51 @@ void Optimizer::compute_rates(double* rates) const {
                                       .rates = rates});
 }
 
-void Optimizer::add_squares(std::int64_t begin, std::int64_t end, double* sum) const {
+Optimizer::Chunks Optimizer::chunks_in(std::int64_t begin, std::int64_t end) const {
   const auto first = std::ranges::lower_bound(chunk_begins_, begin),
              last = std::ranges::lower_bound(chunk_begins_, end);
-  if (first == last) return;
+  return {.first = at<LarsChunk>(lars_chunks_at_) + (first - chunk_begins_.begin()),
+          .count = static_cast<int>(std::max<std::ptrdiff_t>(0, last - first))};
+}
+
+double* Optimizer::square(const Chunks& chunks) const {
   auto* const partial = reinterpret_cast<double*>(memory_at_ + norms_at_);
-  const auto count = static_cast<int>(last - first);
-  runtime_.launch(compute_,
-                  GradientSquares{.chunks = at<LarsChunk>(lars_chunks_at_) + (first - chunk_begins_.begin()),
-                                  .chunk_count = count,
-                                  .gradients = arrays_.gradients,
-                                  .partial = partial});
-  runtime_.launch(compute_, AddSquares{.partial = partial, .chunk_count = count, .sum = sum});
+  runtime_.launch(compute_, GradientSquares{.chunks = chunks.first,
+                                            .chunk_count = chunks.count,
+                                            .gradients = arrays_.gradients,
+                                            .partial = partial});
+  return partial;
+}
+
+void Optimizer::add_squares(std::int64_t begin, std::int64_t end, double* sum) const {
+  const auto chunks = chunks_in(begin, end);
+  if (chunks.count == 0) return;
+  const auto* const partial = square(chunks);
+  runtime_.launch(compute_, AddSquares{.partial = partial, .chunk_count = chunks.count, .sum = sum});
+}
+
+void Optimizer::unscale(std::int64_t begin, std::int64_t end) const {
+  const auto chunks = chunks_in(begin, end);
+  if (arrays_.loss_scale == nullptr || chunks.count == 0) return;
+  runtime_.launch(compute_, UnscaleGradients{.chunks = chunks.first,
+                                             .chunk_count = chunks.count,
+                                             .scale = arrays_.loss_scale,
+                                             .gradients = arrays_.gradients});
+}
+
+void Optimizer::judge_overflow() const {
+  const auto* const partial = chunks_ == 0 ? nullptr : square({at<LarsChunk>(lars_chunks_at_), chunks_});
+  runtime_.launch(compute_, JudgeLossScale{.partial = partial,
+                                           .chunk_count = chunks_,
+                                           .is_halted = places_.is_halted,
+                                           .scale = arrays_.loss_scale});
 }
 
 void Optimizer::clip() const {
   if (chunks_ == 0) return;
-  auto* const partial = reinterpret_cast<double*>(memory_at_ + norms_at_);
   auto* const factor = reinterpret_cast<float*>(memory_at_ + clip_at_);
   const auto* const chunks = at<LarsChunk>(lars_chunks_at_);
-  runtime_.launch(
-      compute_,
-      GradientSquares{
-          .chunks = chunks, .chunk_count = chunks_, .gradients = arrays_.gradients, .partial = partial});
+  const auto* const partial = square({chunks, chunks_});
   runtime_.launch(compute_, ClipFactor{.partial = partial,
                                        .chunk_count = chunks_,
                                        .clip_norm = program_.options().rule.clip_norm,
@@ -288,12 +338,14 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
   if (options.stored_images > 0)
     on_device("images of the data set", 1, StoredImages::bytes(program.graph(), options.stored_images));
   on_device("loss", 1, static_cast<std::int64_t>(sizeof(LossResult)));
+  if (scales_loss(options)) on_device("loss scale", 1, static_cast<std::int64_t>(sizeof(DeviceLossScale)));
   on_device("reports of steps", 1, StepReports::device_bytes());
   if (device.is_gpu) plan.lines.push_back({"driver and libraries", kDriverAndLibraryBytes, Place::device});
   plan.lines.push_back({"host copies of weights and optimizer state", (1 + states) * flat, Place::host});
   plan.lines.push_back({"pinned buffers",
                         InputBuffers::kSets * input + program.pinned_bytes() +
                             Optimizer::pinned_bytes(program) + StepReports::pinned_bytes() +
+                            (scales_loss(options) ? static_cast<std::int64_t>(sizeof(LossScale)) : 0) +
                             static_cast<std::int64_t>(sizeof(LossResult)) +
                             static_cast<std::int64_t>(DeviceMemory::kStagingBytes),
                         Place::host});

@@ -19,15 +19,19 @@ namespace paceline::engine::cuda {
 /// lines are host memory too.
 [[nodiscard]] graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device);
 
+struct DeviceLossScale;
 class InputBuffers;
 class StepReports;
 
-/// The flat arrays on the device.
+/// The flat arrays on the device, and the scale of the gradients.
 struct FlatArrays {
   float* weights = nullptr;
   float* gradients = nullptr;      ///< null without training
   std::vector<float*> state = {};  ///< by slot
+  DeviceLossScale* loss_scale = nullptr;  ///< null: gradients are not scaled
 };
+/// Allocates all but the gradients.
+[[nodiscard]] FlatArrays allocate_arrays(Runtime& runtime, const Program& program, float* gradients);
 
 class Optimizer {
  public:
@@ -47,8 +51,12 @@ class Optimizer {
   void put_numbers(const StepUpdate& update);
   /// Updates weights, state, running statistics and the copies of the weights. Changes nothing if the
   /// device's `is_halted` is not 0. With a rule that clips, the step's report gets the norm of the gradients,
-  /// which are clipped in place.
+  /// which are clipped in place. With a loss scale it judges the gradients, and changes the scale alone if
+  /// they have overflowed.
   void update() const;
+  /// Divides the gradients of [begin, end) by the loss scale, if there is one. Both ends lie between
+  /// parameters.
+  void unscale(std::int64_t begin, std::int64_t end) const;
   /// Adds the squares of the gradients of [begin, end) to `*sum`, on the compute stream (Engine's
   /// gradient_squares()).
   void add_squares(std::int64_t begin, std::int64_t end, double* sum) const;
@@ -76,7 +84,18 @@ class Optimizer {
   void put_layers(const Arena& arena);
   template <typename Rule>
   void launch(const double* rates) const;
+  /// Whether an update is left out: on the device, not 0.
+  [[nodiscard]] const std::int32_t* skips() const;
   void pack(const Layers& layers) const;
+  /// The chunks of the gradient in [begin, end).
+  struct Chunks {
+    const LarsChunk* first = nullptr;
+    int count = 0;
+  };
+  [[nodiscard]] Chunks chunks_in(std::int64_t begin, std::int64_t end) const;
+  /// Enqueues their sums of squares, and returns where they will be.
+  double* square(const Chunks& chunks) const;
+  void judge_overflow() const;
   void clip() const;
   void compute_rates(double* rates) const;
 

@@ -93,7 +93,7 @@ ConvolutionTimer::ConvolutionTimer(Runtime& runtime)
       end_(runtime.make_timed_event()) {}
 
 ConvolutionTimer::Sizes ConvolutionTimer::Sizes::of(const ConvProblem& problem) {
-  const std::size_t size = problem.precision == Precision::f32 ? 4 : 2;
+  const auto size = static_cast<std::size_t>(bytes_of(problem.precision));
   const auto bytes = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * size; };
   return {.src = bytes(problem.src_elements()),
           .dst = bytes(problem.dst_elements()),

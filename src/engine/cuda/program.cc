@@ -13,6 +13,12 @@ CompileOptions checked(const CompileOptions& options, const DeviceFacts& device)
   if (options.precision == Precision::bf16 && !has_bf16_units(device.compute_capability))
     base::fail(base::ErrorKind::usage,
                "--precision bf16: GPU {} ({}) has compute capability {}.{}, and bf16 needs 8.0 (Ampere) or "
+               "later; give --precision {}",
+               device.index, device.name, device.compute_capability / 10, device.compute_capability % 10,
+               has_f16_units(device.compute_capability) ? "fp16 or fp32" : "fp32");
+  if (options.precision == Precision::f16 && !has_f16_units(device.compute_capability))
+    base::fail(base::ErrorKind::usage,
+               "--precision fp16: GPU {} ({}) has compute capability {}.{}, and fp16 needs 7.0 (Volta) or "
                "later; give --precision fp32",
                device.index, device.name, device.compute_capability / 10, device.compute_capability % 10);
   return options;

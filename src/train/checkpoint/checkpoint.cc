@@ -110,7 +110,8 @@ void Snapshot::take(const TrainingArrays& arrays) {
              .layout = arrays.layout,
              .weights = copied(arrays.weights),
              .optimizer_state = {},
-             .slow_weights = {}};
+             .slow_weights = {},
+             .loss_scale = arrays.loss_scale};
   for (const auto& state : arrays.optimizer_state) arrays_.optimizer_state.push_back(copied(state));
   arrays_.slow_weights = copied(arrays.slow_weights);
 }
@@ -145,7 +146,8 @@ TrainingArrays arrays_of(engine::Engine& engine, const engine::UpdateRule& rule,
                         .layout = &engine.layout(),
                         .weights = engine.weights(),
                         .optimizer_state = {},
-                        .slow_weights = slow_weights};
+                        .slow_weights = slow_weights,
+                        .loss_scale = engine.loss_scale()};
   for (int slot = 0; slot < engine::state_slots(rule); ++slot)
     arrays.optimizer_state.push_back(engine.optimizer_state(slot));
   return arrays;
@@ -205,6 +207,7 @@ void write_checkpoint(const std::filesystem::path& path, const TrainingArrays& a
   metadata.merge(texts_of(resolved.data));
   metadata.merge(texts_of(standing.validation));
   metadata.merge(texts_of(standing.guard));
+  if (arrays.loss_scale) metadata.merge(texts_of(*arrays.loss_scale));
   write_safetensors(path, tensors, metadata);
 }
 
@@ -239,6 +242,7 @@ void read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, 
       file.copy_f32(state_name(arrays[array], parameter.name), parameter.shape,
                     part_of(engine.optimizer_state(static_cast<int>(array)), slot));
   }
+  engine.set_loss_scale(loss_scale_in(file));
   engine.weights_changed();
 }
 

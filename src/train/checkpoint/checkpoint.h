@@ -79,6 +79,7 @@ struct TrainingArrays {
   std::span<const float> weights;                       ///< running statistics included
   std::vector<std::span<const float>> optimizer_state;  ///< engine::state_slots() of them
   std::span<const float> slow_weights;                  ///< Lookahead's, or the average of --ema, or empty
+  std::optional<engine::LossScale> loss_scale = {};     ///< of fp16
 };
 /// The arrays of `engine`.
 ///
@@ -92,7 +93,8 @@ struct TrainingArrays {
 void write_checkpoint(const std::filesystem::path& path, const TrainingArrays& arrays, const Options& options,
                       const Resolved& resolved, const TrainingState& standing);
 
-/// Fills the engine's weights and optimizer state, and `slow_weights` if not empty; calls weights_changed().
+/// Fills the engine's weights, optimizer state and loss scale, and `slow_weights` if not empty; calls
+/// weights_changed().
 ///
 /// Cost     reads the file twice: its checksum, its arrays
 /// Errors   Error(data): the file is damaged, or of another model or optimizer, with the tensor and what was

@@ -18,6 +18,10 @@ using base::fail;
 constexpr const char* kGuardKey = "loss_guard";
 constexpr const char* kLossKey = "loss_checked";
 constexpr const char* kGoodLoss = "good";
+// Of the loss scale; only in fp16.
+constexpr const char* kScaleKey = "loss_scale";
+constexpr const char* kCleanKey = "loss_scale_clean_updates";
+constexpr const char* kLeftOutKey = "loss_scale_left_out";
 
 /// The whole text as a number; "12x" is not one.
 template <typename T>
@@ -173,6 +177,24 @@ GuardState guard_in(const SafetensorsFile& checkpoint) {
        "{}: the checkpoint's '{}' does not have the numbers that it announces; it is damaged: take an "
        "earlier one",
        checkpoint.path().string(), kGuardKey);
+}
+
+engine::LossScale loss_scale_in(const SafetensorsFile& checkpoint) {
+  engine::LossScale scale;
+  if (text_in(checkpoint, kScaleKey).empty()) return scale;
+  scale.scale = whole_text_in<float>(checkpoint, kScaleKey);
+  scale.clean = whole_text_in<std::int32_t>(checkpoint, kCleanKey);
+  scale.left_out = number_in(checkpoint, kLeftOutKey);
+  const bool is_possible = scale.scale >= engine::kLeastLossScale && scale.scale <= engine::kMostLossScale &&
+                           scale.clean >= 0 && scale.clean < engine::kCleanUpdates && scale.left_out >= 0;
+  if (!is_possible) fail_damaged(checkpoint, kScaleKey);
+  return scale;
+}
+
+Metadata texts_of(const engine::LossScale& scale) {
+  return {{kScaleKey, fmt::format("{}", scale.scale)},
+          {kCleanKey, std::to_string(scale.clean)},
+          {kLeftOutKey, std::to_string(scale.left_out)}};
 }
 
 bool says_it_is_good(const SafetensorsFile& checkpoint) { return text_in(checkpoint, kLossKey) == kGoodLoss; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "engine/loss_scale.h"
 #include "train/checkpoint/safetensors.h"
 #include "train/step/loss_guard.h"
 
@@ -57,6 +58,10 @@ inline constexpr const char* kAveragePrefix = "ema.";
 ///
 /// Errors   Error(data) if it is damaged
 [[nodiscard]] GuardState guard_in(const SafetensorsFile& checkpoint);
+/// The loss scale of a training in fp16; as it begins if the checkpoint has none.
+///
+/// Errors   Error(data) if it is damaged
+[[nodiscard]] engine::LossScale loss_scale_in(const SafetensorsFile& checkpoint);
 /// Whether its loss was checked and found good; false in older checkpoints.
 [[nodiscard]] bool says_it_is_good(const SafetensorsFile& checkpoint);
 
@@ -86,6 +91,8 @@ struct FormatDifference {
 
 /// The metadata that guard_in() and says_it_is_good() read.
 [[nodiscard]] Metadata texts_of(const GuardState& guard);
+/// The metadata that loss_scale_in() reads.
+[[nodiscard]] Metadata texts_of(const engine::LossScale& scale);
 /// The metadata that validation_in() reads; empty if nothing was decided yet.
 [[nodiscard]] Metadata texts_of(const ValidationState& validation);
 

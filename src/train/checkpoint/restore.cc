@@ -106,7 +106,9 @@ TrainingState Recovery::roll_back(const Setback& setback, engine::Engine& engine
   return *at;
 }
 
-void Recovery::tell(WorkerResult& result) const {
+void Recovery::tell(WorkerResult& result, engine::Engine& engine) const {
+  engine.fetch();
+  result.loss_scale = engine.loss_scale();
   result.rollbacks = rollbacks_;
   result.all_rollbacks = guard_.state().rollbacks;
   result.skipped_updates = guard_.state().skipped;
@@ -193,6 +195,9 @@ void share_arrays(const Job& job, comm::Communicator& communicator, engine::Engi
   for (int slot = 0; slot < engine::state_slots(job.options.rule); ++slot)
     communicator.broadcast(std::as_writable_bytes(engine.optimizer_state(slot)), 0);
   if (!slow.values().empty()) communicator.broadcast(std::as_writable_bytes(slow.values()), 0);
+  auto scale = engine.loss_scale().value_or(engine::LossScale{});
+  communicator.broadcast(std::as_writable_bytes(std::span(&scale, 1)), 0);
+  engine.set_loss_scale(scale);
   engine.weights_changed();
   slow.changed();
 }

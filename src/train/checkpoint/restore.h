@@ -131,8 +131,8 @@ class Recovery {
   TrainingState roll_back(const Setback& setback, engine::Engine& engine, SlowWeights& slow,
                           BestWeights& best, CheckpointSchedule& schedule);
 
-  /// Adds rollbacks and skipped updates to the result, for the record.
-  void tell(WorkerResult& result) const;
+  /// Adds rollbacks, skipped updates and the engine's loss scale to the result, for the record.
+  void tell(WorkerResult& result, engine::Engine& engine) const;
 
  private:
   struct Where {

@@ -26,8 +26,8 @@ inline constexpr std::array<std::pair<ScheduleKind, std::string_view>, 6> kChoic
      {ScheduleKind::plateau, "plateau"},
      {ScheduleKind::polynomial, "polynomial"}}};
 template <>
-inline constexpr std::array<std::pair<engine::Precision, std::string_view>, 2> kChoices<engine::Precision>{
-    {{engine::Precision::f32, "fp32"}, {engine::Precision::bf16, "bf16"}}};
+inline constexpr std::array<std::pair<engine::Precision, std::string_view>, 3> kChoices<engine::Precision>{
+    {{engine::Precision::f32, "fp32"}, {engine::Precision::bf16, "bf16"}, {engine::Precision::f16, "fp16"}}};
 template <>
 inline constexpr std::array<std::pair<TestSet, std::string_view>, 3> kChoices<TestSet>{
     {{TestSet::last, "last"}, {TestSet::every, "every"}, {TestSet::never, "never"}}};

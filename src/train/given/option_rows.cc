@@ -111,9 +111,9 @@ constexpr OptionRow<Options> kTrainingRows[] = {
      "reference: plain loops, slow, for comparison",
      kRuns | kDoctor | kEvaluate | kClassify | kComm | kModel, parsed_at<device_named, &O::device>()},
     {"precision", "P", kWhat,
-     "fp32, bf16 (fp32 master weights), or auto: with --resume, and in classify, that of the checkpoint, else bf16 on GPUs and "
+     "fp32, bf16 or, on GPUs, fp16 with a dynamic loss scale (both with fp32 master weights), or auto: with --resume, and in classify, that of the checkpoint, else bf16 on GPUs and "
      "on kinds of processors on which it was measured to be faster; the record says which",
-     kRuns | kDoctor | kEvaluate | kClassify | kModel, at<&O::precision>({.words = "auto|fp32|bf16"})},
+     kRuns | kDoctor | kEvaluate | kClassify | kModel, at<&O::precision>({.words = "auto|fp32|bf16|fp16"})},
     {"seed", "N", kWhat, "seed of weights, order, augmentation and dropout; the same seed gives the same run",
      kRuns, at<&O::seed>()},
     {"augment", "", kWhat, "the data set's usual random crop and flip", kRuns, at<&O::augment>()},

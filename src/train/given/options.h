@@ -111,7 +111,7 @@ struct Options {
   std::string model = "resnet18-cifar";  ///< a name of the zoo, or a TOML file of layers
   std::string data = "synthetic";
   std::string device = "cpu";      ///< "cpu", "reference", "cuda", "cuda:K", "cuda-on-host"
-  std::string precision = "auto";  ///< "fp32", "bf16", "auto"
+  std::string precision = "auto";  ///< "fp32", "bf16", "fp16", "auto"
   std::uint64_t seed = 0;
 
   // Batch, workers and resources. Exactly one of the batches is set (the other is 0 and derived).

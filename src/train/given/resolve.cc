@@ -220,6 +220,11 @@ void require_data_parallel(const Options& options, const RunConditions& circumst
          "--parallel data-parallel with --shard {}: each worker computes its samples in one forward pass and "
          "cannot cut them into shards; leave --shard out, or give --parallel all-reduce",
          options.shard);
+  if (options.precision == "fp16")
+    fail(ErrorKind::usage,
+         "--parallel data-parallel with --precision fp16: worker 0 alone sees the summed gradients, and with "
+         "them an overflow, so that the workers' loss scales would differ; give --precision bf16 or fp32, or "
+         "--parallel all-reduce");
 }
 
 /// Workers that sleep, or do not exchange what they compute, can be timed and nothing else.
@@ -263,7 +268,7 @@ void require_timing(const Options& options, const RunConditions& circumstances) 
 engine::Precision precision_of(const std::string& asked, engine::Precision of_auto) {
   if (asked == "auto") return of_auto;
   if (const auto found = choice_named<engine::Precision>(asked)) return *found;
-  fail(ErrorKind::usage, "--precision '{}' is unknown; known are fp32, bf16, auto", asked);
+  fail(ErrorKind::usage, "--precision '{}' is unknown; known are fp32, bf16, fp16, auto", asked);
 }
 
 void require_evaluations(const Options& options, bool has_validation) {

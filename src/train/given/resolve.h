@@ -63,7 +63,7 @@ struct RunConditions {
   int sharers = 1;  ///< processes that may use the same cores
 };
 
-/// The precision that `asked` ("fp32", "bf16", "auto") means where auto takes `of_auto`.
+/// The precision that `asked` ("fp32", "bf16", "fp16", "auto") means where auto takes `of_auto`.
 ///
 /// Errors   Error(usage): there is no such precision
 [[nodiscard]] engine::Precision precision_of(const std::string& asked, engine::Precision of_auto);

@@ -52,6 +52,7 @@ struct WorkerResult {
   bool stopped_early = false;
   std::vector<measure::RollbackRecord> rollbacks;       ///< of this run
   std::int64_t all_rollbacks = 0, skipped_updates = 0;  ///< of the training, including earlier runs
+  std::optional<engine::LossScale> loss_scale = {};     ///< of fp16
   /// --test-set last: the test figures of the chosen epoch's weights; none if the run did not get there.
   struct Tested {
     std::int64_t epoch = 0, updates = 0;

@@ -28,7 +28,7 @@ using measure::EpochRecord;
 using measure::Record;
 
 Record::Model describe(const Options& options, const graph::Graph& graph, engine::Precision precision) {
-  const auto traffic = graph::training_traffic(graph, precision == engine::Precision::bf16 ? 2 : 4,
+  const auto traffic = graph::training_traffic(graph, precision == engine::Precision::f32 ? 4 : 2,
                                                engine::state_slots(options.rule));
   return {.name = options.model,
           .parameters = graph.trainable_elements(),
@@ -316,6 +316,14 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
         "{}: no better validation figure since epoch {}, in as many epochs as --early-stopping says",
         kStoppedEarly, root.validation.best_epoch));
   if (root.skipped_updates > 0) record.skipped_updates = root.skipped_updates;
+  if (root.loss_scale) {
+    record.loss_scale = {.scale = static_cast<double>(root.loss_scale->scale),
+                         .left_out = root.loss_scale->left_out};
+    if (root.loss_scale->left_out > 0)
+      record.notes.push_back(fmt::format(
+          "fp16: {} left out because a gradient overflowed; the loss scale ended at {:g}",
+          base::counted(root.loss_scale->left_out, "update was", "updates were"), record.loss_scale->scale));
+  }
   if (root.all_rollbacks > 0) {
     // Keeps rollbacks of earlier runs, except those after the checkpoint from which this run continued.
     auto all = record.rollbacks.value_or(std::vector<measure::RollbackRecord>());

@@ -48,6 +48,7 @@ constexpr std::pair<std::string_view, std::string_view> kLeftOut[] = {
     {"changes[].now", "what the next change says it was then, or the setting itself"},
     {"rollbacks[]", kResult},
     {"skipped_updates", kResult},
+    {"loss_scale", kResult},
     {"created", kRepeat},
     {"batch_given_as", "the sizes say it, however they were given"},
     {"command", "as typed: what it chose stands in the settings"},

@@ -303,7 +303,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{kTrain, {"--optimizer", "sgdd"}, "did you mean 'sgd'?"},
         Bad{kTrain, {"--schedule", "cosin"}, "did you mean 'cosine'?"},
         Bad{kTrain, {"--schedule", "cos"}, "did you mean 'cosine'?"},
-        Bad{kTrain, {"--precision", "fp16"}, "--precision must be one of auto, fp32, bf16, got 'fp16'"},
+        Bad{kTrain, {"--precision", "fp8"}, "--precision must be one of auto, fp32, bf16, fp16, got 'fp8'"},
         Bad{kTrain,
             {"--device", "gpu"},
             "--device must be one of cpu, reference, cuda, cuda:K, cuda-on-host, got 'gpu'"},

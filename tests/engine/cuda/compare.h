@@ -17,11 +17,14 @@
 #include "engine/cuda/test_gpu.h"
 #include "engine/reference/engine.h"
 #include "engine/reference/toy.h"
+#include "engine/cuda/storage.h"
 #include "engine/tolerance.h"
 #include "graph/rates.h"
 #include "graph/zoo.h"
 
 namespace paceline::engine::cuda {
+
+inline constexpr Precision kPrecisions[] = {Precision::f32, Precision::bf16, Precision::f16};
 
 /// A device, or the processor in its place.
 struct Device {
@@ -34,13 +37,16 @@ struct Device {
 /// absence is a failure of the test that asks first.
 inline const std::vector<Device>& devices() {
   static const std::vector<Device> all = [] {
-    const std::vector<Precision> both{Precision::f32, Precision::bf16}, f32_alone{Precision::f32};
-    std::vector<Device> devices = {{"host runtime", [] { return std::make_unique<HostRuntime>(); }, both}};
+    const std::vector<Precision> all_three(std::begin(kPrecisions), std::end(kPrecisions));
+    std::vector<Device> devices = {
+        {"host runtime", [] { return std::make_unique<HostRuntime>(); }, all_three}};
     try {
       const auto gpu = open_device_runtime(0);
       print_device(*gpu);
       devices.push_back({"GPU 0", [] { return open_device_runtime(0); },
-                         has_bf16_units(gpu->facts().compute_capability) ? both : f32_alone});
+                         has_bf16_units(gpu->facts().compute_capability)
+                             ? all_three
+                             : std::vector{Precision::f32, Precision::f16}});
     } catch (const base::Error&) {  // no GPU here: doctor says why
       if (gpu_is_required()) throw;
     }
@@ -48,9 +54,6 @@ inline const std::vector<Device>& devices() {
   }();
   return all;
 }
-
-inline constexpr Precision kPrecisions[] = {Precision::f32, Precision::bf16};
-inline const char* name_of(Precision precision) { return precision == Precision::f32 ? "f32" : "bf16"; }
 
 inline std::unique_ptr<Engine> compile_on(const Device& device, const graph::Graph& graph,
                                           const CompileOptions& options) {
@@ -108,12 +111,12 @@ inline void expect_near(const Engine& engine, const Expected& got, const Expecte
   expect_near_by_parameter(engine, got.weights, want.weights, allowed, "weight");
 }
 
-/// run_steps() on each device in the given precisions. `length`: as tolerance() takes it. In bf16 values and
-/// their gradients are rounded once an op (2^-9), sums within ops are float: the same model of errors, with
-/// another epsilon.
+/// run_steps() on each device in the given precisions. `length`: as tolerance() takes it. In bf16 and fp16
+/// values and their gradients are rounded once an op, sums within ops are float: the same model of errors,
+/// with another epsilon.
 inline void expect_like_reference(const graph::Graph& graph, const CompileOptions& options, double length,
-                                  const std::vector<Precision>& precisions = {Precision::f32,
-                                                                              Precision::bf16}) {
+                                  const std::vector<Precision>& precisions = {Precision::f32, Precision::bf16,
+                                                                              Precision::f16}) {
   const Expected want = expected_of(graph, options);
   for (const Device& device : devices())
     for (const Precision precision : precisions) {

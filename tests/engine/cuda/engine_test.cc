@@ -154,8 +154,11 @@ TEST(EngineOnADevicesRuntime, TrainsInFp32WithoutBf16) {
     EXPECT_STREQ(
         error.what(),
         "--precision bf16: GPU 0 (Fake H100) has compute capability 7.5, and bf16 needs 8.0 (Ampere) or "
-        "later; give --precision fp32");
+        "later; give --precision fp16 or fp32");
   }
+  auto in_fp16 = options();
+  in_fp16.precision = Precision::f16;
+  (void)compile(graph, in_fp16, open());
   EXPECT_EQ(cuda.left(), "");
   cuda.capability = 80;
   (void)compile(graph, in_bf16, open());

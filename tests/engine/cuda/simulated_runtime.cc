@@ -36,10 +36,10 @@ double seconds_of_bytes(double bytes) {
 double seconds_of(const ConvProblem& problem) {
   const double products = 2.0 * static_cast<double>(problem.dst_elements()) * problem.kernel_height *
                           problem.kernel_width * problem.channels_in;
-  const bool is_bf16 = problem.precision == Precision::bf16;
+  const bool is_short = problem.precision != Precision::f32;
   const auto bytes = static_cast<double>(
-      (is_bf16 ? 2 : 4) * (problem.src_elements() + problem.dst_elements() + problem.weight_elements()));
-  return std::max(seconds_of_bytes(bytes), products / (is_bf16 ? simulated::kBf16ProductsPerSecond
+      (is_short ? 2 : 4) * (problem.src_elements() + problem.dst_elements() + problem.weight_elements()));
+  return std::max(seconds_of_bytes(bytes), products / (is_short ? simulated::kBf16ProductsPerSecond
                                                                : simulated::kFp32ProductsPerSecond));
 }
 

@@ -71,6 +71,7 @@ struct Samples {
 
 inline void initialise(Engine& engine, std::uint64_t seed) {
   graph::initialise(engine.graph(), engine.layout(), seed, engine.weights());
+  engine.set_loss_scale({.scale = 64});  // at which no gradient of these models overflows
   engine.weights_changed();
 }
 

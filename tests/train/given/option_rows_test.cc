@@ -109,7 +109,7 @@ TEST(OptionRows, RefuseWhatIsOutsideOfTheirLimits) {
        {Case{"workers", "0", "from 1 to 4096"}, Case{"local-batch", "1.5", "from 1 to 2147483648"},
         Case{"steps", "0", "of at least 1"}, Case{"seed", "-1", "of at least 0"}, Case{"lr", "0", "above 0"},
         Case{"momentum", "1", "at most 0.9999"}, Case{"pin", "maybe", "true or false"},
-        Case{"precision", "fp16", "one of auto, fp32, bf16"},
+        Case{"precision", "fp8", "one of auto, fp32, bf16, fp16"},
         Case{"crop-fill", "white", "one of black, reflect"}, Case{"bad-images", "skp", "did you mean 'skip'"},
         Case{"sampler", "weighted", "one of uniform, balanced"},
         Case{"bucket", "4", "a size of your own is --bucket-mb"}, Case{"optimizer", "adm", "did you mean"},

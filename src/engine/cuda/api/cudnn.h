@@ -121,7 +121,7 @@ enum class AttributeType : int {  // CUDNN_TYPE_...
   character = 24,                 // CHAR
 };
 
-enum class DataType : int { f32 = 0, bf16 = 9 };             // CUDNN_DATA_FLOAT, _BFLOAT16
+enum class DataType : int { f32 = 0, f16 = 2, bf16 = 9 };    // CUDNN_DATA_FLOAT, _HALF, _BFLOAT16
 enum class ConvolutionMode : int { cross_correlation = 1 };  // CUDNN_CROSS_CORRELATION
 /// How cuDNN orders engines: b by a model of their time, a by a fast rule, fallback lists engines that always
 /// exist.

@@ -68,9 +68,20 @@ OperationAttributes attributes_of(ConvDirection direction) {
   }
 }
 
+DataType data_type(Precision precision) {
+  switch (precision) {
+    case Precision::f32:
+      return DataType::f32;
+    case Precision::bf16:
+      return DataType::bf16;
+    default:
+      return DataType::f16;
+  }
+}
+
 Descriptor tensor(const CallSite& site, const TensorLayout& layout, std::int64_t id, Precision precision) {
   Descriptor descriptor(site, DescriptorType::tensor);
-  descriptor.set(Attribute::tensor_data_type, precision == Precision::f32 ? DataType::f32 : DataType::bf16)
+  descriptor.set(Attribute::tensor_data_type, data_type(precision))
       .set(Attribute::tensor_dimensions, layout.sizes)
       .set(Attribute::tensor_strides, layout.strides)
       .set(Attribute::tensor_unique_id, id)

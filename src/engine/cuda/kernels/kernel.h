@@ -19,7 +19,7 @@
 /// threads of a block through a phase before the next. There are no shuffles, no atomics and no contraction
 /// of a * b + c, so that the same inputs give the same bits on both, except for exp, log and erf. nvcc
 /// compiles this header and the kernels; they may include only the standard library, each other and
-/// base/sample_draw.h.
+/// base/sample_draw.h and engine/loss_scale.h.
 
 #include <cstdint>
 #include <cstring>
@@ -86,9 +86,45 @@ PACELINE_HD std::uint32_t float_to_bits(float value) {
   return bits;
 }
 
+/// A number of IEEE 754's format binary16: fp16.
+struct Half {
+  std::uint16_t bits;
+};
+
 PACELINE_HD float load(float value) { return value; }
+PACELINE_HD float load(Half value) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
+  return result;
+#else
+  const std::uint32_t sign = std::uint32_t{value.bits & 0x8000u} << 16, rest = value.bits & 0x7fffu;
+  if (rest >= 0x7c00u) return bits_to_float(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
+  if (rest >= 0x400u) return bits_to_float(sign | ((rest << 13) + (112u << 23)));
+  const float subnormal = static_cast<float>(rest) * 0x1p-24f;
+  return sign != 0 ? -subnormal : subnormal;
+#endif
+}
 PACELINE_HD float load(Bf16 value) { return bits_to_float(std::uint32_t{value.bits} << 16); }
 PACELINE_HD void store(float value, float& to) { to = value; }
+/// Rounds to nearest even; NaN stays NaN, and from 65,520 on it is infinity.
+PACELINE_HD void store(float value, Half& to) {
+#ifdef __CUDA_ARCH__
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to.bits) : "f"(value));
+#else
+  const std::uint32_t bits = float_to_bits(value), sign = (bits >> 16) & 0x8000u, size = bits & 0x7fffffffu;
+  std::uint32_t half;
+  if (size > 0x7f800000u)
+    half = 0x7fffu;  // the one NaN of the device
+  else if (size >= 0x477ff000u)
+    half = sign | 0x7c00u;
+  else if (size >= 0x38800000u)
+    half = sign | (((size + 0xfffu + ((size >> 13) & 1u)) >> 13) - (112u << 10));
+  else  // subnormal: in [0.5, 1) floats have the same spacing, 2^-24, so that the addition rounds
+    half = sign | (float_to_bits(bits_to_float(size) + 0.5f) - 0x3f000000u);
+  to.bits = static_cast<std::uint16_t>(half);
+#endif
+}
 /// Rounds to nearest even; NaN stays NaN.
 PACELINE_HD void store(float value, Bf16& to) {
   const std::uint32_t bits = float_to_bits(value);
@@ -189,8 +225,8 @@ struct ArrayTreeLevel {
   }
 };
 
-// Loads and stores vectors of eight neighbouring channels, as fp32: one access of 16 bytes for bf16, two for
-// float.
+// Loads and stores vectors of eight neighbouring channels, as fp32: one access of 16 bytes for bf16 and fp16,
+// two for float.
 //
 // Requires   addresses aligned to 16 bytes (channels are padded to multiples of 8)
 
@@ -228,6 +264,10 @@ template <>
 struct Raw8<Bf16> {
   Words4 all;
 };
+template <>
+struct Raw8<Half> {
+  Words4 all;
+};
 
 /// Eight channels as fp32.
 struct Float8 {
@@ -236,6 +276,7 @@ struct Float8 {
 
 PACELINE_HD Raw8<float> load_raw(const float* from) { return {{load16(from), load16(from + 4)}}; }
 PACELINE_HD Raw8<Bf16> load_raw(const Bf16* from) { return {load16(from)}; }
+PACELINE_HD Raw8<Half> load_raw(const Half* from) { return {load16(from)}; }
 
 PACELINE_HD Float8 to_float8(const Raw8<float>& raw) {
   Float8 result;
@@ -253,6 +294,16 @@ PACELINE_HD Float8 to_float8(const Raw8<Bf16>& raw) {
   return result;
 }
 
+PACELINE_HD Float8 to_float8(const Raw8<Half>& raw) {
+  Float8 result;
+  PACELINE_UNROLL
+  for (int i = 0; i < kVector / 2; ++i) {
+    result.value[2 * i] = load(Half{static_cast<std::uint16_t>(raw.all.word[i])});
+    result.value[2 * i + 1] = load(Half{static_cast<std::uint16_t>(raw.all.word[i] >> 16)});
+  }
+  return result;
+}
+
 template <typename T>
 PACELINE_HD Float8 load8(const T* from) {
   return to_float8(load_raw(from));
@@ -265,11 +316,13 @@ PACELINE_HD void store8(const Float8& values, float* to) {
   store16(half[0], to);
   store16(half[1], to + 4);
 }
-PACELINE_HD void store8(const Float8& values, Bf16* to) {
+/// T: a type of two bytes.
+template <typename T>
+PACELINE_HD void store8(const Float8& values, T* to) {
   Words4 all;
   PACELINE_UNROLL
   for (int i = 0; i < kVector / 2; ++i) {
-    Bf16 low, high;
+    T low, high;
     store(values.value[2 * i], low);
     store(values.value[2 * i + 1], high);
     all.word[i] = std::uint32_t{low.bits} | std::uint32_t{high.bits} << 16;

@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "engine/cuda/kernels/kernel.h"
+#include "engine/loss_scale.h"
 
 namespace paceline::engine::cuda {
 
@@ -187,7 +188,8 @@ struct LossFold {
   }
 };
 
-/// d_logits = (probabilities * sum of weighted targets - weighted target) * gradient_scale; 0 in padding.
+/// d_logits = (probabilities * sum of weighted targets - weighted target) * gradient_scale, times the loss
+/// scale; 0 in padding.
 ///
 /// Cost   reads the probabilities once, writes d_logits once
 template <typename T>
@@ -200,11 +202,14 @@ struct SoftmaxBackward {
   double label_smoothing;
   const double* class_weights;  ///< [classes]; null: each is 1
   double sum_of_weights;
+  const LossScale* loss_scale;  ///< null: 1
 
   [[nodiscard]] Grid grid() const { return grid_for(std::int64_t{samples} * padded); }
   [[nodiscard]] PACELINE_HD int phases() const { return 1; }
   PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
-    const double everywhere = label_smoothing / classes, scale = step->gradient_scale;
+    const double everywhere = label_smoothing / classes;
+    const double scale =
+        step->gradient_scale * (loss_scale == nullptr ? 1 : static_cast<double>(loss_scale->scale));
     for (std::int64_t i = at.global(); i < std::int64_t{samples} * padded; i += at.global_count()) {
       const std::int64_t sample = i / padded;
       const int k = static_cast<int>(i % padded);

@@ -16,6 +16,7 @@
 #include "engine/cuda/kernels/elementwise.h"
 #include "engine/cuda/kernels/gather.h"
 #include "engine/cuda/kernels/kernel.h"
+#include "engine/cuda/kernels/loss_scale.h"
 #include "engine/cuda/kernels/pad.h"
 #include "engine/cuda/kernels/pool.h"
 #include "engine/cuda/kernels/products.h"
@@ -56,11 +57,12 @@ template <typename T, typename... Rules>
 std::tuple<Update<Rules, T>...> updates_by(std::tuple<Rules...>);  // declared only
 
 using Kernels = decltype(std::tuple_cat(
-    StorageKernels<float>{}, StorageKernels<Bf16>{}, BatchNormGradientKernels<float>{},
-    BatchNormGradientKernels<Bf16>{}, updates_by<float>(UpdateRules{}), updates_by<Bf16>(UpdateRules{}),
+    StorageKernels<float>{}, StorageKernels<Bf16>{}, StorageKernels<Half>{},
+    BatchNormGradientKernels<float>{}, BatchNormGradientKernels<Bf16>{}, BatchNormGradientKernels<Half>{},
+    updates_by<float>(UpdateRules{}), updates_by<Bf16>(UpdateRules{}), updates_by<Half>(UpdateRules{}),
     std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
                WriteVotes, JudgeVotes, LarsNorms, LambNorms, LarsRates, GradientSquares, AddSquares,
-               ClipFactor, ClipGradients, RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayMix,
+               ClipFactor, ClipGradients, UnscaleGradients, JudgeLossScale, RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayMix,
                ArrayTreeLevel>{}));
 
 template <typename Kernel, typename Table>

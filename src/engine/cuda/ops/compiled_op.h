@@ -17,13 +17,11 @@
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
 #include "engine/cuda/kernels/weights.h"
 #include "engine/cuda/runtime/runtime.h"
+#include "engine/cuda/storage.h"
 #include "engine/engine.h"
 #include "engine/program.h"
 
 namespace paceline::engine::cuda {
-
-/// Bytes of an element that is stored as float or bf16.
-[[nodiscard]] constexpr std::int64_t bytes_of(Precision storage) { return storage == Precision::f32 ? 4 : 2; }
 
 /// A value of the graph on the device: the output of a compiled op.
 struct Value {
@@ -49,6 +47,7 @@ struct ExecContext {
   float* gradients = nullptr;            ///< flat array, on the device; null without training
   const std::uint8_t* stored = nullptr;  ///< input_buffers.h; null if the device keeps none
   const float* byte_values = nullptr;    ///< likewise
+  const LossScale* loss_scale = nullptr;  ///< on the device; null: gradients are not scaled
   double* pinned = nullptr;              ///< pinned host memory, as much as any op asked for
 
   // The current pass; values of forward stay valid for backward.
@@ -67,15 +66,6 @@ struct ExecContext {
     runtime.launch(compute, kernel);
   }
 };
-
-/// Calls work(T{}) with the type that elements are stored as: float or Bf16.
-template <typename Work>
-void with_storage(Precision storage, const Work& work) {
-  if (storage == Precision::f32)
-    work(float{});
-  else
-    work(Bf16{});
-}
 
 /// The address of sample number `samples` in an array at `first` with `elements` elements for each sample.
 [[nodiscard]] inline std::byte* after_samples(void* first, std::int64_t samples, std::int64_t elements,

@@ -69,7 +69,8 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
                                      .padded = logits_.channels(),
                                      .label_smoothing = smoothing_,
                                      .class_weights = weights(exec),
-                                     .sum_of_weights = sum_of_weights_});
+                                     .sum_of_weights = sum_of_weights_,
+                                     .loss_scale = exec.loss_scale});
     });
   }
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/cuda/kernels/kernel.h"
+#include "engine/cuda/storage.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -25,8 +25,10 @@ class FloatView {
       return;
     }
     copy_.resize(static_cast<std::size_t>(elements));
-    const auto* from = static_cast<const Bf16*>(data);
-    for (std::int64_t i = 0; i < elements; ++i) copy_[static_cast<std::size_t>(i)] = load(from[i]);
+    with_storage(precision, [&]<typename T>(T) {
+      const auto* from = static_cast<const T*>(data);
+      for (std::int64_t i = 0; i < elements; ++i) copy_[static_cast<std::size_t>(i)] = load(from[i]);
+    });
     data_ = copy_.data();
   }
   [[nodiscard]] const float* data() const { return data_; }
@@ -37,12 +39,10 @@ class FloatView {
 };
 
 void store_all(const float* from, std::int64_t elements, void* to, std::int64_t at, Precision precision) {
-  if (precision == Precision::f32) {
-    std::copy_n(from, elements, static_cast<float*>(to) + at);
-    return;
-  }
-  auto* bf16 = static_cast<Bf16*>(to) + at;
-  for (std::int64_t i = 0; i < elements; ++i) store(from[i], bf16[i]);
+  with_storage(precision, [&]<typename T>(T) {
+    auto* stored = static_cast<T*>(to) + at;
+    for (std::int64_t i = 0; i < elements; ++i) store(from[i], stored[i]);
+  });
 }
 
 /// One side of the convolution: an image of pixels with `channels` values each.

@@ -152,9 +152,12 @@ class Runtime {
   bool is_sealed_ = false;
 };
 
-/// Whether a GPU of this compute capability has units for bf16. 0, no GPU: loops compute bf16 as well.
+/// Whether a GPU of this compute capability has units for bf16, or for fp16. 0, no GPU: loops compute both.
 [[nodiscard]] constexpr bool has_bf16_units(int compute_capability) {
   return compute_capability == 0 || compute_capability >= 80;
+}
+[[nodiscard]] constexpr bool has_f16_units(int compute_capability) {
+  return compute_capability == 0 || compute_capability >= 70;
 }
 
 /// The most bytes of workspace that a convolution may use on a device with `memory_bytes` in all: a sixteenth

@@ -102,7 +102,8 @@ static_assert(same(T::behavior_note, CUDNN_TYPE_BEHAVIOR_NOTE));
 static_assert(same(T::integer32, CUDNN_TYPE_INT32));
 static_assert(same(T::character, CUDNN_TYPE_CHAR));
 
-static_assert(same(DataType::f32, CUDNN_DATA_FLOAT) && same(DataType::bf16, CUDNN_DATA_BFLOAT16));
+static_assert(same(DataType::f32, CUDNN_DATA_FLOAT) && same(DataType::bf16, CUDNN_DATA_BFLOAT16) &&
+              same(DataType::f16, CUDNN_DATA_HALF));
 static_assert(same(ConvolutionMode::cross_correlation, CUDNN_CROSS_CORRELATION));
 static_assert(same(HeuristicsMode::a, CUDNN_HEUR_MODE_A) && same(HeuristicsMode::b, CUDNN_HEUR_MODE_B) &&
               same(HeuristicsMode::fallback, CUDNN_HEUR_MODE_FALLBACK));

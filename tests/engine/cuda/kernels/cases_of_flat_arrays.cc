@@ -78,7 +78,8 @@ void add_softmax(KernelCases& cases, const Logits& of) {
                               d_logits.padded(),
                               0.1,
                               of.weights(arrays, generator),
-                              1.5 * of.classes};
+                              1.5 * of.classes,
+                              arrays.input(std::vector<LossScale>{{.scale = 1024}})};
   });
 }
 
@@ -400,6 +401,21 @@ void add_update_cases(KernelCases& cases) {
     const float* factor = arrays.input(std::vector<float>{0.37f});
     return ClipGradients{table, chunks, factor, arrays.in_place(random_floats(generator, of.elements()))};
   });
+  const std::vector<DeviceLossScale> scale{{.state = {.scale = 1024, .clean = 1999, .left_out = 2}, .skips = 1}};
+  cases.add("UnscaleGradients", [=](KernelArrays& arrays, std::mt19937& generator) {
+    const LarsChunk* table = arrays.input(of.tables.lars_chunks);
+    const DeviceLossScale* by = arrays.input(scale);
+    return UnscaleGradients{table, chunks, by, arrays.in_place(random_floats(generator, of.elements()))};
+  });
+  for (const bool overflows : {false, true})
+    cases.add(overflows ? "JudgeLossScale, overflow" : "JudgeLossScale",
+              [=](KernelArrays& arrays, std::mt19937& generator) {
+                std::vector<double> partial = random_doubles(generator, 700);
+                if (overflows) partial[300] = std::numeric_limits<double>::infinity();
+                const double* sums = arrays.input(partial);
+                const auto* is_halted = arrays.input(std::vector<std::int32_t>{0});
+                return JudgeLossScale{sums, 700, is_halted, arrays.in_place(scale)};
+              });
   cases.add("RunningStatistics", [=](KernelArrays& arrays, std::mt19937& generator) {
     const RunningSlot* slots = arrays.input(of.tables.running);
     float* weights = arrays.in_place(random_floats(generator, of.elements()));

@@ -1,5 +1,9 @@
 #include "engine/cuda/kernels/elementwise.h"
 
+#include <bit>
+#include <cmath>
+#include <limits>
+
 #include "engine/cuda/kernels/kernel_runs.h"
 #include "engine/reference/ops.h"
 
@@ -92,11 +96,45 @@ TEST(CudaStorage, RoundsToNearestEven) {
   EXPECT_TRUE(std::isinf(rounded(std::numeric_limits<float>::max())));
 }
 
+/// The compiler's own conversions are the witness: of all fp16 numbers, of numbers between two of them, and of
+/// random bits.
+TEST(CudaStorage, ConvertsFp16LikeTheCompiler) {
+  const auto as_half = [](std::uint16_t bits) { return std::bit_cast<_Float16>(bits); };
+  const auto expect_stored = [&](float value) {
+    Half stored;
+    store(value, stored);
+    if (std::isnan(value))
+      EXPECT_TRUE(std::isnan(load(stored)));
+    else
+      EXPECT_EQ(stored.bits, std::bit_cast<std::uint16_t>(static_cast<_Float16>(value))) << value;
+  };
+  for (int bits = 0; bits < 0x10000; ++bits) {
+    const Half half{static_cast<std::uint16_t>(bits)};
+    const auto expected = static_cast<float>(as_half(half.bits));
+    if (std::isnan(expected)) {
+      EXPECT_TRUE(std::isnan(load(half))) << bits;
+      continue;
+    }
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(load(half)), std::bit_cast<std::uint32_t>(expected)) << bits;
+    const auto next = load(Half{static_cast<std::uint16_t>(bits + 1)});
+    const float middle = std::isfinite(next) ? expected + (next - expected) / 2 : expected;
+    for (const float value : {expected, middle, std::nextafter(middle, 0.0f), std::nextafter(middle, 1e9f)})
+      expect_stored(value);
+  }
+  std::mt19937 generator(5);
+  for (int i = 0; i < 100'000; ++i) expect_stored(std::bit_cast<float>(static_cast<std::uint32_t>(generator())));
+}
+
+template <typename T>
+class CudaStorageOfTwoBytes : public testing::Test {};
+using TwoBytes = testing::Types<Bf16, Half>;
+TYPED_TEST_SUITE(CudaStorageOfTwoBytes, TwoBytes);
+
 /// Eight at once are the same bits as one by one.
-TEST(CudaStorage, VectorsAreTheirElements) {
+TYPED_TEST(CudaStorageOfTwoBytes, VectorsAreTheirElements) {
   std::mt19937 generator(3);
   const auto values = random_values<float>(generator, 8);
-  std::vector<Bf16> one(8), all(8);
+  std::vector<TypeParam> one(8), all(8);
   Float8 vector;
   for (std::size_t i = 0; i < 8; ++i) {
     vector.value[i] = static_cast<float>(values[i]);

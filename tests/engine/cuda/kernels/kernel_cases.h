@@ -24,7 +24,7 @@ bool are_both_nan(const std::byte* device, const std::byte* host) {
   T a, b;
   std::memcpy(&a, device, sizeof a);
   std::memcpy(&b, host, sizeof b);
-  if constexpr (std::is_same_v<T, Bf16>)
+  if constexpr (sizeof(T) == 2)
     return std::isnan(load(a)) && std::isnan(load(b));
   else
     return std::isnan(a) && std::isnan(b);
@@ -34,7 +34,8 @@ bool are_both_nan(const std::byte* device, const std::byte* host) {
 template <typename T>
 bool has_same_bits(const std::byte* device, const std::byte* host) {
   if (std::memcmp(device, host, sizeof(T)) == 0) return true;
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Bf16>)
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Bf16> ||
+                std::is_same_v<T, Half>)
     return are_both_nan<T>(device, host);
   else if constexpr (std::is_same_v<T, LossResult> ||
                      std::is_same_v<T, StepReport>)  // they begin with a loss
@@ -171,14 +172,17 @@ inline const std::vector<KernelFamily>& kernel_families() {
 
 template <typename T>
 std::string named(const char* kernel) {
-  return std::string(kernel) + (sizeof(T) == sizeof(float) ? " f32" : " bf16");
+  return std::string(kernel) + (std::is_same_v<T, float>  ? " f32"
+                                : std::is_same_v<T, Bf16> ? " bf16"
+                                                          : " f16");
 }
 
-/// Calls add(T{}) for both storages.
+/// Calls add(T{}) for each storage.
 template <typename Add>
 void for_each_storage(const Add& add) {
   add(float{});
   add(Bf16{});
+  add(Half{});
 }
 
 /// Random images with padding of 0.

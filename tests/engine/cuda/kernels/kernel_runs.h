@@ -80,10 +80,12 @@ class Stored {
 };
 
 /// What a result of this size may be off by: rounding to T once (to the neighbour of the right value), and a
-/// few fp32 operations on terms of about 1, which the tests' inputs are.
+/// few fp32 operations on terms of about 1, which the tests' inputs are. Below 2^-14 the neighbours in fp16
+/// are 2^-24 apart.
 template <typename T>
 double rounding(double size) {
-  return (sizeof(T) == 2 ? 0x1p-8 * std::abs(size) : 0) + 0x1p-21 * (1 + std::abs(size));
+  constexpr double kToNeighbour = std::is_same_v<T, Bf16> ? 0x1p-8 : std::is_same_v<T, Half> ? 0x1p-11 : 0;
+  return kToNeighbour * std::abs(size) + 0x1p-21 * (1 + std::abs(size));
 }
 
 /// A batch of images in logical order [N][C][H][W], and as it lies in storage T: [N][H][W][padded].
@@ -160,6 +162,6 @@ void expect_near(std::span<const double> got, std::span<const double> expected, 
     }
 }
 
-using Storages = ::testing::Types<float, Bf16>;
+using Storages = ::testing::Types<float, Bf16, Half>;
 
 }  // namespace paceline::engine::cuda

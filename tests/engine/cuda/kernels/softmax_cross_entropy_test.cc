@@ -80,7 +80,7 @@ TYPED_TEST(CudaSoftmax, LossAndGradientAreTheReference) {
       run(SoftmaxBackward<TypeParam>{got.probabilities.data(), labels.data(), d_logits.data(), &step, samples,
                                      classes, shape.padded(), smoothing,
                                      is_weighted ? weights.data() : nullptr,
-                                     std::accumulate(weights.begin(), weights.end(), 0.0)},
+                                     std::accumulate(weights.begin(), weights.end(), 0.0), nullptr},
           {d_logits.output()}, Blocks::any);
       expect_near<TypeParam>(from_storage(shape, d_logits), d_expected);
     }

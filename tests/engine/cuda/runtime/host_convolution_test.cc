@@ -1,6 +1,7 @@
 // The host's convolutions against sums in double, element by element.
 
 #include "engine/cuda/runtime/host_runtime.h"
+#include "engine/cuda/storage.h"
 
 #include <gtest/gtest.h>
 
@@ -22,21 +23,21 @@ struct Operand {
   Precision precision = Precision::f32;
 
   Operand(std::int64_t elements, Precision storage, std::uint64_t seed)
-      : stored(static_cast<std::size_t>(elements) * (storage == Precision::f32 ? 4 : 2), std::byte{0xff}),
+      : stored(static_cast<std::size_t>(elements * bytes_of(storage)), std::byte{0xff}),
         precision(storage) {
     base::Rng rng(seed, base::Purpose::test);
     for (std::int64_t i = 0; i < elements; ++i) {
-      if (storage == Precision::f32)
-        reinterpret_cast<float*>(stored.data())[i] = rng.normal();
-      else
-        store(rng.normal(), reinterpret_cast<Bf16*>(stored.data())[i]);
+      with_storage(storage,
+                   [&]<typename T>(T) { store(rng.normal(), reinterpret_cast<T*>(stored.data())[i]); });
       values.push_back(at(i));
     }
   }
   [[nodiscard]] double at(std::int64_t i) const {
-    return precision == Precision::f32
-               ? static_cast<double>(reinterpret_cast<const float*>(stored.data())[i])
-               : static_cast<double>(load(reinterpret_cast<const Bf16*>(stored.data())[i]));
+    double value = 0;
+    with_storage(precision, [&]<typename T>(T) {
+      value = static_cast<double>(load(reinterpret_cast<const T*>(stored.data())[i]));
+    });
+    return value;
   }
 };
 
@@ -66,7 +67,7 @@ struct HostCase {
 };
 std::vector<HostCase> all_cases() {
   std::vector<HostCase> all;
-  for (const Precision precision : {Precision::f32, Precision::bf16})
+  for (const Precision precision : {Precision::f32, Precision::bf16, Precision::f16})
     for (const ConvDirection direction :
          {ConvDirection::forward, ConvDirection::backward_data, ConvDirection::backward_weights})
       for (const HostLoops loops : {HostLoops::ascending, HostLoops::descending})
@@ -121,7 +122,10 @@ TEST(HostConvolution, SumsWhatItsDefinitionSays) {
         want[to] += product;
         sizes[to] += std::abs(product);
       });
-      const double rounding = precision == Precision::f32 ? 0 : 0x1p-8;  // half of bf16's last of 8 digits
+      // Half of the last digit: bf16 has 8 of them, fp16 11.
+      const double rounding = precision == Precision::f32    ? 0
+                              : precision == Precision::bf16 ? 0x1p-8
+                                                             : 0x1p-11;
       for (std::size_t i = 0; i < want.size(); ++i)
         ASSERT_NEAR(result.at(static_cast<std::int64_t>(i)), want[i],
                     sizes[i] * 0x1p-24 * 1000 + std::abs(want[i]) * rounding)
