@@ -1,7 +1,7 @@
 #pragma once
 
-/// How one stored image is augmented. The data loader draws it; an engine that keeps the images applies it.
-/// Plain C++17, since nvcc compiles it too.
+/// How one stored image is augmented, and the second label of a mixed one. The data loader draws both; an
+/// engine that keeps the images applies the draw. Plain C++17, since nvcc compiles it too.
 
 #include <cstdint>
 
@@ -20,5 +20,13 @@ struct SampleDraw {
   }
 };
 static_assert(sizeof(SampleDraw) == 16, "nothing but these goes to the device");
+
+/// The label of the image that was mixed into a sample's own: the sample's target is 1 - weight on its own
+/// label and weight on this one.
+struct SecondLabel {
+  std::int32_t label = 0;
+  float weight = 0;  ///< 0 .. 1; above 0.5 this label is the heavier one
+};
+static_assert(sizeof(SecondLabel) == 8, "likewise");
 
 }  // namespace paceline::base

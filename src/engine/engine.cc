@@ -28,6 +28,11 @@ void check_options(const CompileOptions& options, std::string_view engine) {
                 "synchronised batch norm has a way to reduce its statistics");
 }
 
+void require_second_labels(const StepInput& input, int batch, bool has_two_labels) {
+  base::expects(static_cast<int>(input.second_labels.size()) == (has_two_labels ? batch : 0),
+                "a step has second labels, one for each sample, where the engine is compiled for them alone");
+}
+
 namespace {
 
 void end_without_stored_images() { base::expects(false, "images are stored by engines that keep them"); }

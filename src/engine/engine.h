@@ -87,6 +87,8 @@ struct CompileOptions {
   /// Whether a device may capture the work of a step and start it by one call. False: each kernel is
   /// launched, to compare with; the bits are the same.
   bool captures = true;
+  /// Whether every step comes with StepInput::second_labels; else none does.
+  bool has_two_labels = false;
   /// The index of this engine's worker among the workers of its host. Worker i computes on visible device i
   /// modulo the number of visible devices, unless device_index is set.
   int worker_on_host = 0;
@@ -175,7 +177,12 @@ struct StepInput {
   std::uint64_t step = 0;     ///< global step; it and first_position determine the random numbers
   std::int64_t first_position = 0;
   std::span<const base::SampleDraw> draws = {};  ///< [batch], with CompileOptions::stored_images
+  /// [batch], with CompileOptions::has_two_labels. LossSums::correct counts the heavier label of each sample.
+  std::span<const base::SecondLabel> second_labels = {};
 };
+
+/// Ends the program unless a step of `batch` samples has second labels as the engine was compiled for.
+void require_second_labels(const StepInput& input, int batch, bool has_two_labels);
 
 /// Sums over samples, never means. Each sample's loss is rounded to a multiple of 2^-24 before it is added:
 /// the sum in double is then exact, and does not depend on how samples are divided among workers.

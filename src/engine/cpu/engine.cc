@@ -93,6 +93,7 @@ class CpuEngine final : public Engine {
     base::expects(static_cast<int>(input.labels.size()) == batch &&
                       static_cast<std::int64_t>(input.images.size()) == batch * sample_elements(),
                   "a step has as many images and labels as the engine's batch");
+    require_second_labels(input, batch, exec_.options.has_two_labels);
     if (program_.tuning().poison) poison();
     exec_.training = true;
     exec_.input = input;
@@ -176,7 +177,11 @@ class CpuEngine final : public Engine {
     base::Rng rng(0, base::Purpose::test);
     for (float& pixel : images) pixel = rng.normal();
     const std::vector<std::int32_t> labels(static_cast<std::size_t>(exec_.options.batch), 0);
-    forward({.images = images, .labels = labels, .gradient_scale = 1.0 / exec_.options.batch});
+    const std::vector<base::SecondLabel> second_labels(exec_.options.has_two_labels ? labels.size() : 0);
+    forward({.images = images,
+             .labels = labels,
+             .gradient_scale = 1.0 / exec_.options.batch,
+             .second_labels = second_labels});
     backward({});
     const OneThread one_thread;
     std::vector<KernelChoice> choices;

@@ -231,12 +231,6 @@ class CudaEngine final : public Engine {
 
   [[nodiscard]] std::int64_t sample_elements() const { return program_.graph().input_shape().elements(); }
   [[nodiscard]] bool is_storing() const { return program_.options().stored_images > 0; }
-  /// Whether `input` has `samples` samples, as images or draws as this engine requires.
-  [[nodiscard]] bool is_whole(const StepInput& input, std::int64_t samples) const {
-    const std::int64_t images = is_storing() ? 0 : samples * sample_elements();
-    return static_cast<std::int64_t>(input.images.size()) == images &&
-           static_cast<std::int64_t>(input.draws.size()) == (is_storing() ? samples : 0);
-  }
   [[nodiscard]] std::size_t flat_bytes() const {
     return static_cast<std::size_t>(layout().elements) * sizeof(float);
   }
@@ -297,9 +291,12 @@ class CudaEngine final : public Engine {
 
   void begin_training_pass(const StepInput& input) {
     const int batch = program_.options().batch;
+    const std::int64_t images = is_storing() ? 0 : batch * sample_elements();
     base::expects(program_.options().training, "the engine was compiled for training");
-    base::expects(static_cast<int>(input.labels.size()) == batch && is_whole(input, batch),
+    base::expects(std::ssize(input.labels) == batch && std::ssize(input.images) == images &&
+                      std::ssize(input.draws) == (is_storing() ? batch : 0),
                   "a step has as many images, or draws, and labels as the engine's batch");
+    require_second_labels(input, batch, program_.options().has_two_labels);
     if (is_storing()) stored_.check(input.draws);
     runtime_->set_step(static_cast<std::int64_t>(input.step));
     exec_.training = true;
@@ -312,6 +309,7 @@ class CudaEngine final : public Engine {
     exec_.images = batch.images;
     exec_.draws = batch.draws;
     exec_.labels = batch.labels;
+    exec_.second_labels = batch.second_labels;
     exec_.numbers = batch.numbers;
     if (settings_.poison) {
       poison(exec_.memory.arena, static_cast<std::size_t>(program_.memory().arena_bytes()));

@@ -73,7 +73,10 @@ InputBuffers::Offsets InputBuffers::offsets(const graph::Graph& graph, const gra
                                                         : 4 * graph.input_shape().elements();
   Offsets offsets;
   offsets.labels = whole_lines(options.batch * sample);
-  offsets.numbers = offsets.labels + whole_lines(std::int64_t{4} * options.batch);
+  offsets.second_labels = offsets.labels + whole_lines(std::int64_t{4} * options.batch);
+  const std::int64_t second =
+      options.has_two_labels ? static_cast<std::int64_t>(sizeof(base::SecondLabel)) : 0;
+  offsets.numbers = offsets.second_labels + whole_lines(second * options.batch);
   offsets.update = offsets.numbers + whole_lines(static_cast<std::int64_t>(sizeof(StepNumbers)));
   const std::size_t slots = options.training ? layout.slots.size() : 0;
   offsets.all = offsets.update + whole_lines(static_cast<std::int64_t>(slots * sizeof(UpdateNumbers)));
@@ -98,6 +101,7 @@ InputBuffers::InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& 
       copies_(copies),
       classes_(graph.classes()),
       takes_draws_(options.stored_images > 0),
+      has_two_labels_(options.has_two_labels),
       offsets_(offsets(graph, layout, options)),
       current_(runtime.allocate(static_cast<std::size_t>(offsets_.all - offsets_.current))) {
   // An update without a forward pass finds a step that is not queued.
@@ -113,13 +117,16 @@ InputBuffers::InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& 
 }
 
 InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader, const Queued& queued) {
-  for (std::size_t n = 0; n < input.labels.size(); ++n)
-    if (input.labels[n] < 0 || input.labels[n] >= classes_)
+  const auto require_class = [&](std::size_t n, std::int32_t label) {
+    if (label < 0 || label >= classes_)
       base::fail(
           base::ErrorKind::data,
           "loss: every label must be in [0, {}), but sample {} of the batch has {}; check the data set "
           "and the model's classes",
-          classes_, n, input.labels[n]);
+          classes_, n, label);
+  };
+  for (std::size_t n = 0; n < input.labels.size(); ++n) require_class(n, input.labels[n]);
+  for (std::size_t n = 0; n < input.second_labels.size(); ++n) require_class(n, input.second_labels[n].label);
   if (puts_ > 0) runtime_.record(set(puts_ - 1).read, reader);
   const Set& set = this->set(puts_);
   if (puts_ - read_ >= kSets) {
@@ -139,6 +146,7 @@ InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader, con
     std::ranges::copy(bytes, set.pinned + offset);
   };
   stage(offsets_.labels, input.labels);
+  stage(offsets_.second_labels, input.second_labels);
   stage(offsets_.numbers, std::span(&numbers, 1));
   stage(offsets_.update, queued.update);
   if (takes_draws_) {
@@ -153,10 +161,13 @@ InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader, con
   runtime_.wait(reader, set.copied);
   runtime_.copy_on_device(reader, current_, set.device + offsets_.current,
                           static_cast<std::size_t>(offsets_.all - offsets_.current));
-  return {.images = takes_draws_ ? nullptr : reinterpret_cast<const float*>(set.device),
-          .draws = takes_draws_ ? reinterpret_cast<const base::SampleDraw*>(current_) : nullptr,
-          .labels = reinterpret_cast<const std::int32_t*>(current_ + (offsets_.labels - offsets_.current)),
-          .numbers = step_numbers()};
+  const auto* const second_labels = current_ + (offsets_.second_labels - offsets_.current);
+  return {
+      .images = takes_draws_ ? nullptr : reinterpret_cast<const float*>(set.device),
+      .draws = takes_draws_ ? reinterpret_cast<const base::SampleDraw*>(current_) : nullptr,
+      .labels = reinterpret_cast<const std::int32_t*>(current_ + (offsets_.labels - offsets_.current)),
+      .second_labels = has_two_labels_ ? reinterpret_cast<const base::SecondLabel*>(second_labels) : nullptr,
+      .numbers = step_numbers()};
 }
 
 }  // namespace paceline::engine::cuda

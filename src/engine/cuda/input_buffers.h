@@ -72,8 +72,9 @@ class InputBuffers {
   struct Batch {
     const float* images = nullptr;  ///< [samples][H][W][C]; null if there are draws
     // The same addresses for every batch.
-    const base::SampleDraw* draws = nullptr;  ///< [samples]
-    const std::int32_t* labels = nullptr;     ///< one for each sample, not for each view
+    const base::SampleDraw* draws = nullptr;           ///< [samples]
+    const std::int32_t* labels = nullptr;              ///< one for each sample, not for each view
+    const base::SecondLabel* second_labels = nullptr;  ///< likewise; null if no step has them
     const StepNumbers* numbers = nullptr;
   };
   /// What is only known of a step in a queue.
@@ -112,7 +113,7 @@ class InputBuffers {
 
  private:
   struct Offsets {
-    std::int64_t labels = 0, numbers = 0, update = 0, all = 0;
+    std::int64_t labels = 0, second_labels = 0, numbers = 0, update = 0, all = 0;
     std::int64_t current = 0;  ///< what is copied to one place begins here
   };
   [[nodiscard]] static Offsets offsets(const graph::Graph& graph, const graph::Layout& layout,
@@ -127,7 +128,7 @@ class InputBuffers {
   Runtime& runtime_;
   const Stream copies_;
   const int classes_;
-  const bool takes_draws_;
+  const bool takes_draws_, has_two_labels_;
   const Offsets offsets_;
   Set sets_[kSets];
   std::byte* const current_;  ///< the end of the latest set, from Offsets::current on

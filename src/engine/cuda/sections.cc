@@ -180,11 +180,13 @@ void work_on_black_images(Engine& engine, const CompileOptions& options, const W
       draws_images ? 0 : batch * static_cast<std::size_t>(engine.graph().input_shape().elements()));
   const std::vector<base::SampleDraw> draws(draws_images ? batch : 0);
   const std::vector<std::int32_t> labels(batch);
+  const std::vector<base::SecondLabel> second_labels(options.has_two_labels ? batch : 0);
   if (coming.steps != WarmUp::Steps::none) {
     const StepInput input{.images = images,
                           .labels = labels,
                           .step = static_cast<std::uint64_t>(Runtime::kWarmUp),
-                          .draws = draws};
+                          .draws = draws,
+                          .second_labels = second_labels};
     StepQueue* const queue = coming.steps == WarmUp::Steps::queued ? engine.step_queue() : nullptr;
     queue != nullptr ? queue->forward(input, {}, {.rule = options.rule})
                      : static_cast<void>(engine.forward(input));

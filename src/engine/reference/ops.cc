@@ -299,10 +299,18 @@ namespace {
 /// To a multiple of 2^-24; NaN and infinity stay what they are.
 double rounded(double loss) { return std::nearbyint(loss * 0x1p24) * 0x1p-24; }
 
-/// The weighted target of each class for a sample of `label`.
-std::vector<double> targets(const graph::SoftmaxCrossEntropy& loss, int classes, std::int32_t label) {
+/// The second label of sample `n`; without any, one of weight 0.
+base::SecondLabel second_of(std::span<const base::SecondLabel> second, int n) {
+  return second.empty() ? base::SecondLabel{} : second[static_cast<std::size_t>(n)];
+}
+
+/// The weighted target of each class for a sample of `label` and `second`.
+std::vector<double> targets(const graph::SoftmaxCrossEntropy& loss, int classes, std::int32_t label,
+                            const base::SecondLabel& second) {
   std::vector<double> result(static_cast<std::size_t>(classes), loss.label_smoothing / classes);
-  result[static_cast<std::size_t>(label)] += 1 - loss.label_smoothing;
+  const double weight = static_cast<double>(second.weight);
+  result[static_cast<std::size_t>(label)] += (1 - loss.label_smoothing) * (1 - weight);
+  result[static_cast<std::size_t>(second.label)] += (1 - loss.label_smoothing) * weight;
   for (std::size_t k = 0; k < loss.class_weights.size(); ++k) result[k] *= loss.class_weights[k];
   return result;
 }
@@ -311,13 +319,16 @@ std::vector<double> targets(const graph::SoftmaxCrossEntropy& loss, int classes,
 template <typename T>
 LossSums softmax_cross_entropy_forward(const OpShapes& shapes, const graph::SoftmaxCrossEntropy& loss,
                                        const T* logits, std::span<const std::int32_t> labels,
-                                       T* probabilities, double* exact_loss) {
+                                       T* probabilities, double* exact_loss,
+                                       std::span<const base::SecondLabel> second) {
   const int classes = shapes.src.channels;
   LossSums sums;
   double exact = 0;
   for (int n = 0; n < shapes.batch; ++n, logits += classes, probabilities += classes) {
     const std::int32_t label = labels[static_cast<std::size_t>(n)];
-    base::expects(label >= 0 && label < classes, "a label is a class");
+    const base::SecondLabel other = second_of(second, n);
+    base::expects(label >= 0 && label < classes && other.label >= 0 && other.label < classes,
+                  "a label is a class");
     const T* largest = std::max_element(logits, logits + classes);
     double total = 0, logit_sum = 0;
     for (int k = 0; k < classes; ++k) {
@@ -332,14 +343,15 @@ LossSums softmax_cross_entropy_forward(const OpShapes& shapes, const graph::Soft
     const double of_label = log_total - (static_cast<double>(logits[label]) - static_cast<double>(*largest));
     const double of_all = log_total - logit_sum / classes;  // mean of -log p over the classes
     double value = (1 - loss.label_smoothing) * of_label + loss.label_smoothing * of_all;
-    if (!loss.class_weights.empty()) {
-      const auto target = targets(loss, classes, label);
+    if (!loss.class_weights.empty() || other.weight > 0) {
+      const auto target = targets(loss, classes, label, other);
       value = 0;
       for (std::size_t k = 0; k < target.size(); ++k)
         value += target[k] * (log_total - (static_cast<double>(logits[k]) - static_cast<double>(*largest)));
     }
     exact += value;
-    sums += {.loss = rounded(value), .correct = largest - logits == label ? 1 : 0, .samples = 1};
+    const std::int32_t heavier = other.weight > 0.5F ? other.label : label;
+    sums += {.loss = rounded(value), .correct = largest - logits == heavier ? 1 : 0, .samples = 1};
   }
   if (exact_loss != nullptr) *exact_loss = exact;
   return sums;
@@ -348,10 +360,11 @@ LossSums softmax_cross_entropy_forward(const OpShapes& shapes, const graph::Soft
 template <typename T>
 void softmax_cross_entropy_backward(const OpShapes& shapes, const graph::SoftmaxCrossEntropy& loss,
                                     const T* probabilities, std::span<const std::int32_t> labels,
-                                    double gradient_scale, T* d_logits) {
+                                    double gradient_scale, T* d_logits,
+                                    std::span<const base::SecondLabel> second) {
   const int classes = shapes.src.channels;
   for (int n = 0; n < shapes.batch; ++n, probabilities += classes, d_logits += classes) {
-    const auto target = targets(loss, classes, labels[static_cast<std::size_t>(n)]);
+    const auto target = targets(loss, classes, labels[static_cast<std::size_t>(n)], second_of(second, n));
     const double total = loss.class_weights.empty() ? 1 : std::accumulate(target.begin(), target.end(), 0.0);
     for (std::size_t k = 0; k < target.size(); ++k)
       d_logits[k] +=
@@ -361,9 +374,11 @@ void softmax_cross_entropy_backward(const OpShapes& shapes, const graph::Softmax
 
 #define PACELINE_INSTANTIATE(T)                                                                              \
   template LossSums softmax_cross_entropy_forward(const OpShapes&, const graph::SoftmaxCrossEntropy&,        \
-                                                  const T*, std::span<const std::int32_t>, T*, double*);     \
+                                                  const T*, std::span<const std::int32_t>, T*, double*,      \
+                                                  std::span<const base::SecondLabel>);                       \
   template void softmax_cross_entropy_backward(const OpShapes&, const graph::SoftmaxCrossEntropy&, const T*, \
-                                               std::span<const std::int32_t>, double, T*);
+                                               std::span<const std::int32_t>, double, T*,                    \
+                                               std::span<const base::SecondLabel>);
 PACELINE_INSTANTIATE(float)
 PACELINE_INSTANTIATE(double)
 

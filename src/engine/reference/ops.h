@@ -175,21 +175,24 @@ void global_average_pool_backward(const OpShapes& shapes, const T* d_dst, T* d_s
 //
 // With smoothing e and K classes the target is (1 - e) on the label plus e / K on every class, as in
 // PyTorch. A weight of a class multiplies its target, there too: the loss is the sum over the classes of
-// target * weight * -log(probability). Nothing is divided by the sum of the weights.
+// target * weight * -log(probability). Nothing is divided by the sum of the weights. The label of a mixed
+// image is (1 - w) of its own label and w of the second.
 //
-// Shapes   logits, probabilities, d_logits [N, K]
+// Shapes   logits, probabilities, d_logits [N, K]; labels [N]; second [N], or empty: one label each
 
 /// Returns the sums over the batch; each sample's loss is rounded as LossSums demands. `exact_loss`, unless
 /// it is null, receives the sum of the losses without that rounding, for finite differences.
 template <typename T>
 LossSums softmax_cross_entropy_forward(const OpShapes& shapes, const graph::SoftmaxCrossEntropy& loss,
                                        const T* logits, std::span<const std::int32_t> labels,
-                                       T* probabilities, double* exact_loss);
+                                       T* probabilities, double* exact_loss,
+                                       std::span<const base::SecondLabel> second = {});
 
 /// d_logits += (probabilities * sum of weighted targets - weighted target) * gradient_scale.
 template <typename T>
 void softmax_cross_entropy_backward(const OpShapes& shapes, const graph::SoftmaxCrossEntropy& loss,
                                     const T* probabilities, std::span<const std::int32_t> labels,
-                                    double gradient_scale, T* d_logits);
+                                    double gradient_scale, T* d_logits,
+                                    std::span<const base::SecondLabel> second = {});
 
 }  // namespace paceline::engine::reference

@@ -157,7 +157,7 @@ struct Program<T>::Forward {
     const auto loss =
         program.pass_.training ? op : graph::SoftmaxCrossEntropy{.label_smoothing = op.label_smoothing};
     program.sums_ = softmax_cross_entropy_forward(samples, loss, logits, program.pass_.labels, program.dst(i),
-                                                  &program.exact_loss_);
+                                                  &program.exact_loss_, program.pass_.second_labels);
   }
   template <typename Op>
   void operator()(const Op&) const {
@@ -267,7 +267,7 @@ struct Program<T>::Backward {
   void operator()(const graph::SoftmaxCrossEntropy& op) const {
     if (T* d = program.d_src(i))
       softmax_cross_entropy_backward(program.shapes(i), op, program.dst(i), program.pass_.labels,
-                                     program.pass_.gradient_scale, d);
+                                     program.pass_.gradient_scale, d, program.pass_.second_labels);
   }
   template <typename Op>
   void operator()(const Op&) const {
@@ -281,6 +281,7 @@ Program<T>::Program(const graph::Graph& graph, const graph::Layout& layout, cons
       layout_(layout),
       seed_(options.seed),
       batch_(options.batch),
+      has_two_labels_(options.has_two_labels),
       groups_(groups_of(options)),
       needs_gradient_(graph::needs_gradient(graph)),
       winners_(graph.nodes.size()),
@@ -299,12 +300,14 @@ Program<T>::Program(const graph::Graph& graph, const graph::Layout& layout, cons
 template <typename T>
 LossSums Program<T>::forward(const StepInput& input, std::span<const T> weights) {
   expects(static_cast<int>(input.labels.size()) == batch_, "a step has as many labels as the engine's batch");
+  require_second_labels(input, batch_, has_two_labels_);
   pass_ = {.training = true,
            .batch = batch_,
            .views = 1,
            .weights = weights,
            .gradients = {},
            .labels = {input.labels.begin(), input.labels.end()},
+           .second_labels = {input.second_labels.begin(), input.second_labels.end()},
            .gradient_scale = input.gradient_scale,
            .step = input.step,
            .first_position = input.first_position};

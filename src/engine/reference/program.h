@@ -51,6 +51,7 @@ class Program {
     std::span<const T> weights;
     std::span<T> gradients;
     std::vector<std::int32_t> labels;
+    std::vector<base::SecondLabel> second_labels = {};
     std::span<double> logits = {};  ///< output [labels][classes]; empty: not wanted
     double gradient_scale = 1;
     std::uint64_t step = 0;
@@ -84,6 +85,7 @@ class Program {
   const graph::Layout& layout_;
   std::uint64_t seed_;
   int batch_;
+  bool has_two_labels_;
   BatchNormGroups groups_;
   std::vector<bool> needs_gradient_;
   std::vector<bool> learns_;                     // [node]

@@ -133,7 +133,7 @@ inline void expect_like_reference(const graph::Graph& graph, const CompileOption
   toy::initialise(*engine, 3);
   toy::initialise(*reference, 3);
   for (int step = 0; step < 2; ++step) {
-    const toy::Samples samples(graph, 100 * step, options.batch);
+    const toy::Samples samples(graph, 100 * step, options.batch, options.has_two_labels);
     const auto input = samples.step(1.0 / options.batch, static_cast<std::uint64_t>(step), 100 * step);
     const LossSums got = engine->forward(input), want = reference->forward(input);
     EXPECT_NEAR(got.loss / got.samples, want.loss / want.samples,

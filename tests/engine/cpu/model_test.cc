@@ -1,6 +1,7 @@
 // Whole models, and what the engine promises about them.
 
 #include <fstream>
+#include <tuple>
 
 #include "engine/cpu/compare.h"
 #include "graph/zoo.h"
@@ -15,6 +16,39 @@ TEST(CpuEngine, TrainsEveryOpTogetherLikeTheReference) {
     for (const int batch : {2, 7, 16})
       expect_like_reference(graph, {.batch = batch, .seed = 5}, variant, tolerance(variant.precision, 400));
   }
+}
+
+TEST(CpuEngine, TrainsTwoLabelsLikeTheReference) {
+  const auto graph = toy::every_op();  // with label smoothing and weights of classes
+  const auto plain = graph::make_model("mnist-cnn", {1, 12, 12}, 10, 0);
+  for (const Variant& variant : variants()) {
+    if (variant.precision == Precision::bf16) continue;
+    const auto allowed = tolerance(variant.precision, 400);
+    expect_like_reference(graph, {.batch = 7, .seed = 5, .has_two_labels = true}, variant, allowed);
+    expect_like_reference(plain, {.batch = 5, .seed = 2, .has_two_labels = true}, variant, allowed);
+  }
+}
+
+TEST(CpuEngine, GradientOfTwoLabelsIsItsSlope) {
+  const auto graph = toy::every_op();
+  const auto engine = compile(graph, {.batch = 7, .seed = 5, .has_two_labels = true});
+  toy::initialise(*engine, 3);
+  const toy::Samples samples(graph, 0, 7, true);
+  EXPECT_LT(toy::error_of_bias_gradient(*engine, samples.step(1.0 / 7, 3), "fc.bias"), 1e-3);
+}
+
+TEST(CpuEngine, SecondLabelsOfNoWeightChangeNothing) {
+  const auto graph = toy::every_op();
+  const auto trained = [&](bool has_two_labels) {
+    const auto engine = compile(graph, {.batch = 7, .seed = 5, .has_two_labels = has_two_labels});
+    toy::initialise(*engine, 3);
+    toy::Samples samples(graph, 0, 7, has_two_labels);
+    for (auto& second : samples.second_labels) second.weight = 0;
+    const LossSums sums = engine->forward(samples.step(1.0 / 7));
+    engine->backward([](std::int64_t) {});
+    return std::tuple{sums.loss, sums.correct, toy::copy(engine->gradients())};
+  };
+  EXPECT_EQ(trained(true), trained(false));
 }
 
 TEST(CpuEngine, TrainsTheZooLikeTheReference) {

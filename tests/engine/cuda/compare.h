@@ -77,7 +77,7 @@ inline Expected run_steps(Engine& engine, const CompileOptions& options) {
   toy::initialise(engine, 3);
   Expected found;
   for (int step = 0; step < 2; ++step) {
-    const toy::Samples samples(engine.graph(), 100 * step, options.batch);
+    const toy::Samples samples(engine.graph(), 100 * step, options.batch, options.has_two_labels);
     found.losses.push_back(
         engine.forward(samples.step(1.0 / options.batch, static_cast<std::uint64_t>(step), 100 * step)));
     engine.backward([](std::int64_t) {});

@@ -15,6 +15,21 @@ TEST(CudaEngine, TrainsEveryOpTogetherLikeTheReference) {
     expect_like_reference(graph, {.batch = batch, .seed = 5}, 400, {Precision::f32});
 }
 
+TEST(CudaEngine, TrainsTwoLabelsLikeTheReference) {
+  const auto plain = graph::make_model("mnist-cnn", {1, 12, 12}, 10, 0);
+  expect_like_reference(toy::every_op(), {.batch = 7, .seed = 5, .has_two_labels = true}, 400,
+                        {Precision::f32});
+  expect_like_reference(plain, {.batch = 5, .seed = 2, .has_two_labels = true}, 400, {Precision::f32});
+}
+
+TEST(CudaEngine, GradientOfTwoLabelsIsItsSlope) {
+  const auto graph = toy::every_op();
+  const auto engine = compile_on_host(graph, {.batch = 7, .seed = 5, .has_two_labels = true});
+  toy::initialise(*engine, 3);
+  const toy::Samples samples(graph, 0, 7, true);
+  EXPECT_LT(toy::error_of_bias_gradient(*engine, samples.step(1.0 / 7, 3), "fc.bias"), 1e-3);
+}
+
 TEST(CudaEngine, TrainsTheZooLikeTheReference) {
   const auto mnist = graph::make_model("mnist-cnn", {1, 12, 12}, 10, 0);
   expect_like_reference(mnist, {.batch = 5, .seed = 2}, 400, {Precision::f32});
@@ -319,6 +334,7 @@ TEST(CudaEngine, PlansTheBytesThatItAllocates) {
        {CompileOptions{.batch = 7, .rule = {.momentum = 0.9}},
         CompileOptions{.batch = 64, .precision = Precision::bf16, .rule = {.kind = UpdateKind::lars}},
         CompileOptions{.batch = 5, .training = false}, CompileOptions{.batch = 4, .stored_images = 11},
+        CompileOptions{.batch = 100, .has_two_labels = true},
         CompileOptions{.batch = 6, .batch_norm = BatchNormMode::synchronised, .shard = 2}}) {
     options.reduce_statistics = [](std::span<double>) {};
     HostRuntime empty;
@@ -331,7 +347,7 @@ TEST(CudaEngine, PlansTheBytesThatItAllocates) {
     EXPECT_EQ(planned.total_bytes(), engine->plan().total_bytes());
     EXPECT_EQ(planned.total_bytes(graph::MemoryPlan::Place::device), 0);  // all of it is the host's
     toy::initialise(*engine, 1);
-    const toy::Samples samples(graph, 0, options.batch);
+    const toy::Samples samples(graph, 0, options.batch, options.has_two_labels);
     if (!options.training) continue;
     StepInput input = samples.step(1);
     const std::vector<base::SampleDraw> draws(static_cast<std::size_t>(options.batch));

@@ -111,6 +111,47 @@ TEST(CudaStepQueue, GivesTheBitsOfStepsThatAreWaitedForInAnyOrderOfStreams) {
   }
 }
 
+// Second labels travel with the batch; the host's are gone when a step is computed. Warmed up, so that the
+// captured steps read them too.
+TEST(CudaStepQueue, TakesSecondLabelsOfEachStep) {
+  const auto graph = toy::every_op();
+  CompileOptions options = small_batches();
+  options.has_two_labels = true;
+  const auto input_of = [](const toy::Samples& samples, int step) {
+    return samples.step(0.25, static_cast<std::uint64_t>(step), 50 * step);
+  };
+  const auto start = [&](WarmUp::Steps steps, const HostRuntimeOptions& order) {
+    auto engine = compile_on_host(graph, options, order);
+    engine->warm_up({.steps = steps, .views = 1});
+    toy::initialise(*engine, 4);
+    return engine;
+  };
+  Left want;
+  const auto waiting = start(WarmUp::Steps::waited, {});
+  for (int step = 0; step < 3; ++step) {
+    const toy::Samples samples(graph, 50 * step, 4, true);
+    want.losses.push_back(waiting->forward(input_of(samples, step)));
+    waiting->backward([](std::int64_t) {});
+    waiting->update(options.rule, rate_of_queued(step), step + 1);
+  }
+  fetch(*waiting, want);
+  for (const auto& order : some_orders(4)) {
+    const auto engine = start(WarmUp::Steps::queued, order);
+    StepQueue& queue = *engine->step_queue();
+    Left got;
+    for (int step = 0; step < 3; ++step) {
+      const toy::Samples samples(graph, 50 * step, 4, true);
+      queue.forward(input_of(samples, step), {},
+                    {.rule = options.rule, .lr = rate_of_queued(step), .number = step + 1});
+      engine->backward([](std::int64_t) {});
+      queue.update();
+    }
+    for (int step = 0; step < 3; ++step) got.losses.push_back(queue.collect().local);
+    fetch(*engine, got);
+    EXPECT_TRUE(got == want) << "order " << static_cast<int>(order.order) << ", seed " << order.seed;
+  }
+}
+
 TEST(CudaStepQueue, OfSeveralPassesAStepAddsTheirLosses) {
   const auto graph = toy::every_op();
   const Left want = waited(*compile_on_host(graph, small_batches()), 3);

@@ -286,5 +286,33 @@ TEST(ReferenceEngine, WeighsClassesAsPyTorchDoes) {
   EXPECT_NEAR(got, want, 1e-14);
 }
 
+TEST(ReferenceEngine, MixesLabelsAsPyTorchDoes) {
+  // F.cross_entropy(logits, t, weight=w, label_smoothing=0.1, reduction="sum") of the probabilities
+  // t = (1 - weight) on the label and weight on the second.
+  const std::vector<double> weights{0.5, 2, 1.5}, logits{0.3, -1, 2, 1, 0.25, -0.5, 0.1, 0.2, 0.3};
+  const std::vector<std::int32_t> labels{1, 0, 2};
+  const std::vector<base::SecondLabel> second{{2, 0.75f}, {1, 0.25f}, {2, 0.5f}};
+  const OpShapes shapes{.batch = 3, .src = {3, 1, 1}, .dst = {1, 1, 1}};
+  for (const double smoothing : {0.0, 0.1})
+    for (const bool is_weighted : {false, true}) {
+      const graph::SoftmaxCrossEntropy op{.label_smoothing = smoothing,
+                                          .class_weights = is_weighted ? weights : std::vector<double>{}};
+      std::vector<double> probabilities(9);
+      double got = 0, want = 0;
+      const auto sums = softmax_cross_entropy_forward(shapes, op, logits.data(), std::span(labels),
+                                                      probabilities.data(), &got, std::span(second));
+      for (std::size_t n = 0; n < 3; ++n)
+        for (std::size_t k = 0; k < 3; ++k) {
+          const auto share = static_cast<double>(second[n].weight);
+          const double target = (static_cast<std::size_t>(labels[n]) == k ? 1 - share : 0) +
+                                (static_cast<std::size_t>(second[n].label) == k ? share : 0);
+          want -= (is_weighted ? weights[k] : 1) * ((1 - smoothing) * target + smoothing / 3) *
+                  std::log(probabilities[3 * n + k]);
+        }
+      EXPECT_NEAR(got, want, 1e-14);
+      EXPECT_EQ(sums.correct, 3) << "the heavier labels are 2, 0 and 2";
+    }
+}
+
 }  // namespace
 }  // namespace paceline::engine::reference

@@ -32,6 +32,7 @@ struct GradientCase {
   std::function<Graph()> make;
   BatchNormMode batch_norm = BatchNormMode::local;
   int ghost_size = 0;
+  bool has_two_labels = false;
 };
 
 std::vector<float> random_images(std::int64_t count, std::uint64_t seed) {
@@ -125,7 +126,12 @@ std::vector<GradientCase> cases_of_loss() {
   const std::vector<double> weights{0.3, 2.5, 1, 0.7};
   return {{"LabelSmoothing", 3, loss(0.1, {})},
           {"ClassWeights", 5, loss(0, weights)},
-          {"ClassWeightsAndLabelSmoothing", 5, loss(0.2, weights)}};
+          {"ClassWeightsAndLabelSmoothing", 5, loss(0.2, weights)},
+          {.name = "TwoLabels", .batch = 5, .make = loss(0, {}), .has_two_labels = true},
+          {.name = "TwoLabelsClassWeightsAndLabelSmoothing",
+           .batch = 5,
+           .make = loss(0.2, weights),
+           .has_two_labels = true}};
 }
 
 std::vector<GradientCase> cases() {
@@ -231,9 +237,12 @@ TEST_P(Gradient, IsTheSlopeOfTheLoss) {
   const GradientCase& test = GetParam();
   const Graph graph = test.make();
   const graph::Layout layout = graph::flat_layout(graph);
-  Program<double> program(
-      graph, layout,
-      {.batch = test.batch, .batch_norm = test.batch_norm, .ghost_size = test.ghost_size, .seed = 7});
+  Program<double> program(graph, layout,
+                          {.batch = test.batch,
+                           .batch_norm = test.batch_norm,
+                           .ghost_size = test.ghost_size,
+                           .seed = 7,
+                           .has_two_labels = test.has_two_labels});
 
   std::vector<float> start(static_cast<std::size_t>(layout.elements));
   graph::initialise(graph, layout, 3, start);
@@ -246,9 +255,16 @@ TEST_P(Gradient, IsTheSlopeOfTheLoss) {
   const auto images = random_images(test.batch * graph.input_shape().elements(), 11);
   std::vector<std::int32_t> labels;
   for (int n = 0; n < test.batch; ++n) labels.push_back(n % graph.classes());
+  std::vector<base::SecondLabel> second_labels;  // of every weight, and once the first label again
+  for (int n = 0; test.has_two_labels && n < test.batch; ++n)
+    second_labels.push_back({.label = (n * 2) % graph.classes(), .weight = 0.25f * static_cast<float>(n)});
   const double scale = 1.0 / 8;
-  const StepInput input{
-      .images = images, .labels = labels, .gradient_scale = scale, .step = 3, .first_position = 20};
+  const StepInput input{.images = images,
+                        .labels = labels,
+                        .gradient_scale = scale,
+                        .step = 3,
+                        .first_position = 20,
+                        .second_labels = second_labels};
 
   std::vector<double> gradients(weights.size(), -1.0);
   program.forward(input, weights);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <barrier>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -52,12 +53,17 @@ inline graph::Graph every_op(double dropout = 0.3, double smoothing = 0.1) {
 struct Samples {
   std::vector<float> images;
   std::vector<std::int32_t> labels;
+  std::vector<base::SecondLabel> second_labels;  ///< empty: one label each
 
-  Samples(const graph::Graph& graph, std::int64_t first, int count) {
+  Samples(const graph::Graph& graph, std::int64_t first, int count, bool has_two_labels = false) {
     for (std::int64_t position = first; position < first + count; ++position) {
       base::Rng rng(1, base::Purpose::test, static_cast<std::uint64_t>(position));
       for (std::int64_t i = 0; i < graph.input_shape().elements(); ++i) images.push_back(rng.normal());
-      labels.push_back(static_cast<std::int32_t>(rng.below(static_cast<std::uint32_t>(graph.classes()))));
+      const auto label = [&] {
+        return static_cast<std::int32_t>(rng.below(static_cast<std::uint32_t>(graph.classes())));
+      };
+      labels.push_back(label());
+      if (has_two_labels) second_labels.push_back({.label = label(), .weight = rng.uniform()});
     }
   }
   [[nodiscard]] StepInput step(double gradient_scale, std::uint64_t step = 0, std::int64_t first = 0) const {
@@ -65,7 +71,8 @@ struct Samples {
             .labels = labels,
             .gradient_scale = gradient_scale,
             .step = step,
-            .first_position = first};
+            .first_position = first,
+            .second_labels = second_labels};
   }
 };
 
@@ -81,6 +88,35 @@ inline std::vector<float> copy(base::Array array) {
   std::vector<float> values(array.size);
   array.memory->read(array, values);
   return values;
+}
+
+/// The largest difference between the gradient of the bias `name` and central differences of the loss, over
+/// the largest gradient. For engines whose gradients are on the host in PyTorch's order.
+inline double error_of_bias_gradient(Engine& engine, const StepInput& input, const std::string& name) {
+  const auto& layout = engine.layout();
+  const auto slot = std::ranges::find_if(layout.slots, [&](const graph::Slot& one) {
+    return engine.graph().parameters[static_cast<std::size_t>(one.parameter)].name == name;
+  });
+  (void)engine.forward(input);
+  engine.backward([](std::int64_t) {});
+  const auto gradients = copy(engine.gradients());
+  double error = 0, largest = 0;
+  for (auto i = static_cast<std::size_t>(slot->offset);
+       i < static_cast<std::size_t>(slot->offset + slot->elements); ++i) {
+    const auto loss_at = [&](float weight) {
+      engine.fetch();
+      engine.weights()[i] = weight;
+      engine.weights_changed();
+      return engine.forward(input).loss;
+    };
+    const float at = engine.weights()[i], above = at + 0.01f, below = at - 0.01f;
+    const double slope = (loss_at(above) - loss_at(below)) / static_cast<double>(above - below);
+    (void)loss_at(at);
+    const double want = slope * input.gradient_scale, got = static_cast<double>(gradients[i]);
+    error = std::max(error, std::abs(got - want));
+    largest = std::max(largest, std::abs(want));
+  }
+  return error / largest;
 }
 
 /// Adds the spans of all worker threads, in rank order; everybody gets the same bits.

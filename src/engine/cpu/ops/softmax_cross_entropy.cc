@@ -1,5 +1,5 @@
-// Softmax cross-entropy with label smoothing and weights of classes, in double: a batch has few logits, and
-// the sums must be accurate.
+// Softmax cross-entropy with label smoothing, weights of classes and second labels of mixed images, in
+// double: a batch has few logits, and the sums must be accurate.
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +14,14 @@
 namespace paceline::engine::cpu {
 namespace {
 
+/// The label of a sample, and the second one if it is a mixed image. With weight 0 all results have the bits
+/// of the label alone.
+struct TargetLabels {
+  std::int32_t label = 0, second = 0;
+  double weight = 0;  ///< of the second
+  [[nodiscard]] std::int32_t heavier() const { return weight > 0.5 ? second : label; }
+};
+
 class SoftmaxCrossEntropyOp final : public CompiledOp {
  public:
   SoftmaxCrossEntropyOp(const BuildContext& build, const Value& logits, BufferId d_logits)
@@ -24,24 +32,18 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
         logits_(logits),
         d_logits_(d_logits),
         row_(static_cast<std::size_t>(classes_)) {
-    if (d_logits_) labels_.resize(static_cast<std::size_t>(build.options.batch));
+    if (d_logits_) targets_.resize(static_cast<std::size_t>(build.options.batch));
   }
 
   void forward(ExecContext& exec) override {
     exec.sums = {};
     for (int n = 0; n < exec.samples / exec.views; ++n) {
-      const std::int32_t label = exec.input.labels[static_cast<std::size_t>(n)];
-      if (label < 0 || label >= classes_)
-        base::fail(
-            base::ErrorKind::data,
-            "loss: every label must be in [0, {}), but sample {} of the batch has {}; check the data set "
-            "and the model's classes",
-            classes_, n, label);
-      if (exec.training && d_logits_) labels_[static_cast<std::size_t>(n)] = label;
+      const TargetLabels target = labels_of(exec, n);
+      if (exec.training && d_logits_) targets_[static_cast<std::size_t>(n)] = target;
       read_mean(exec, n);
       if (!exec.logits.empty())
         std::copy(row_.begin(), row_.end(), exec.logits.begin() + std::ptrdiff_t{n} * classes_);
-      exec.sums += loss_of(label, exec.training && !weights_.empty());
+      exec.sums += loss_of(target, exec.training && !weights_.empty());
     }
   }
 
@@ -54,10 +56,12 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
       const double largest = *std::max_element(row_.begin(), row_.end());
       double total = 0;
       for (double& logit : row_) total += logit = std::exp(logit - largest);
-      const std::int32_t label = labels_[static_cast<std::size_t>(n)];
-      const double all_targets = is_weighted ? sum_of_targets(label) : 1;
+      const TargetLabels& labels = targets_[static_cast<std::size_t>(n)];
+      const double all_targets = is_weighted ? sum_of_targets(labels) : 1;
       for (int k = 0; k < classes_; ++k) {
-        double target = everywhere + (label == k ? 1 - smoothing_ : 0.0);
+        const double share =
+            (labels.label == k ? 1 - labels.weight : 0.0) + (labels.second == k ? labels.weight : 0.0);
+        double target = everywhere + (1 - smoothing_) * share;
         if (is_weighted) target *= weights_[static_cast<std::size_t>(k)];
         const double d =
             (row_[static_cast<std::size_t>(k)] / total * all_targets - target) * exec.input.gradient_scale;
@@ -69,6 +73,23 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
   void describe(const ExecContext&, std::vector<KernelChoice>&) const override {}
 
  private:
+  [[nodiscard]] TargetLabels labels_of(const ExecContext& exec, int n) const {
+    const auto at = static_cast<std::size_t>(n);
+    TargetLabels target{.label = exec.input.labels[at]};
+    if (!exec.input.second_labels.empty()) {
+      const base::SecondLabel& second = exec.input.second_labels[at];
+      target = {target.label, second.label, static_cast<double>(second.weight)};
+    }
+    for (const std::int32_t label : {target.label, target.second})
+      if (label < 0 || label >= classes_)
+        base::fail(
+            base::ErrorKind::data,
+            "loss: every label must be in [0, {}), but sample {} of the batch has {}; check the data set "
+            "and the model's classes",
+            classes_, n, label);
+    return target;
+  }
+
   void read_row(const ExecContext& exec, int sample) {
     const std::int64_t first = std::int64_t{1} * sample * classes_;
     if (logits_.storage == Storage::f32) {
@@ -101,13 +122,15 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
   }
 
   /// Over the classes, each times its weight.
-  [[nodiscard]] double sum_of_targets(std::int32_t label) const {
-    return (1 - smoothing_) * weights_[static_cast<std::size_t>(label)] +
-           smoothing_ * sum_of_weights_ / classes_;
+  [[nodiscard]] double sum_of_targets(const TargetLabels& of) const {
+    double weight = weights_[static_cast<std::size_t>(of.label)];
+    if (of.weight > 0)
+      weight = (1 - of.weight) * weight + of.weight * weights_[static_cast<std::size_t>(of.second)];
+    return (1 - smoothing_) * weight + smoothing_ * sum_of_weights_ / classes_;
   }
 
   /// Of the sample in row_; the loss rounded to a multiple of 2^-24 (NaN and infinity stay what they are).
-  [[nodiscard]] LossSums loss_of(std::int32_t label, bool is_weighted) const {
+  [[nodiscard]] LossSums loss_of(const TargetLabels& of, bool is_weighted) const {
     const auto largest = std::max_element(row_.begin(), row_.end());
     double total = 0, shifted_sum = 0;
     for (const double logit : row_) {
@@ -115,17 +138,22 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
       shifted_sum += logit - *largest;
     }
     const double log_total = std::log(total);
-    const double of_label = log_total - (row_[static_cast<std::size_t>(label)] - *largest);
-    const double of_all = log_total - shifted_sum / classes_;  // mean of -log p over the classes
-    double loss = (1 - smoothing_) * of_label + smoothing_ * of_all;
+    // Of a label that has all of the target, without what smoothing spreads.
+    const auto of_label = [&](std::int32_t label) {
+      const auto k = static_cast<std::size_t>(label);
+      return (1 - smoothing_) * (is_weighted ? weights_[k] : 1.0) * (log_total - (row_[k] - *largest));
+    };
+    double loss = of_label(of.label);
+    if (of.weight > 0) loss = (1 - of.weight) * loss + of.weight * of_label(of.second);
     if (is_weighted) {
       double weighted_sum = 0;
       for (std::size_t k = 0; k < weights_.size(); ++k) weighted_sum += weights_[k] * (row_[k] - *largest);
-      loss = (1 - smoothing_) * weights_[static_cast<std::size_t>(label)] * of_label +
-             smoothing_ * (sum_of_weights_ * log_total - weighted_sum) / classes_;
+      loss += smoothing_ * (sum_of_weights_ * log_total - weighted_sum) / classes_;
+    } else {
+      loss += smoothing_ * (log_total - shifted_sum / classes_);  // mean of -log p over the classes
     }
     return {.loss = std::nearbyint(loss * 0x1p24) * 0x1p-24,
-            .correct = largest - row_.begin() == label ? 1 : 0,
+            .correct = largest - row_.begin() == of.heavier() ? 1 : 0,
             .samples = 1};
   }
 
@@ -135,8 +163,8 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
   const int classes_;
   const Value& logits_;
   const BufferId d_logits_;
-  std::vector<std::int32_t> labels_;  ///< of the last forward, for backward
-  std::vector<double> row_;           ///< one sample's logits
+  std::vector<TargetLabels> targets_;  ///< of the last forward, for backward
+  std::vector<double> row_;            ///< one sample's logits
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 /// logits, and sums must be exact.
 ///
 /// With smoothing e and K classes the target is (1 - e) on the label plus e / K on every class. Weights of
-/// classes multiply it (engine/reference/ops.h).
+/// classes multiply it, and mixed images have two labels (engine/reference/ops.h).
 ///
 ///     SoftmaxLoss -> LossFold -> (copy of LossResult to the host) ... SoftmaxBackward
 ///
@@ -12,13 +12,14 @@
 
 #include <cmath>
 
+#include "base/sample_draw.h"
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/loss_scale.h"
 
 namespace paceline::engine::cuda {
 
 /// The result of a sample: its loss, rounded to a multiple of 2^-24 so that sums in double are exact in any
-/// order (NaN and infinity stay), and whether the largest logit is the label's (1 or 0).
+/// order (NaN and infinity stay), and whether the largest logit is the (heavier) label's (1 or 0).
 struct SampleLoss {
   double loss;
   std::int64_t correct;
@@ -26,7 +27,7 @@ struct SampleLoss {
 
 /// Computes the loss of each sample. lanes() threads share a sample.
 ///
-/// Requires   0 <= label < classes (the host checks)
+/// Requires   0 <= label < classes, also of second labels (the host checks)
 /// Cost       some microseconds for 512 x 10 or 256 x 1000 logits
 template <typename T>
 struct SoftmaxLoss {
@@ -39,6 +40,7 @@ struct SoftmaxLoss {
   double label_smoothing;
   const double* class_weights;  ///< [classes]; null: each is 1
   double sum_of_weights;
+  const base::SecondLabel* second_labels = nullptr;  ///< [samples]; null: each sample has one label
 
   /// The number of threads that share a sample: a power of two.
   [[nodiscard]] PACELINE_HD int lanes() const {
@@ -115,6 +117,12 @@ struct SoftmaxLoss {
     shared.exponentials[thread] = exponentials;
     shared.differences[thread] = differences;
   }
+  /// The loss if `label` has all of the target, without what smoothing spreads.
+  [[nodiscard]] PACELINE_HD double loss_of(int sample, std::int32_t label, double log_total,
+                                           double largest) const {
+    const double class_weight = class_weights == nullptr ? 1.0 : class_weights[label];
+    return (1 - label_smoothing) * class_weight * (log_total - (logit(sample, label) - largest));
+  }
   PACELINE_HD void finish(int sample, int lane, int thread, const Shared& shared) const {
     const int first = thread - lane, best = winner(lane, thread, shared);
     const double largest = shared.largest[best];
@@ -129,17 +137,19 @@ struct SoftmaxLoss {
             static_cast<float>(std::exp(logit(sample, k) - largest) / total);
     if (lane != 0) return;
     const double log_total = std::log(total);
-    const double of_label = log_total - (logit(sample, labels[sample]) - largest);
-    double loss = 0;
-    if (class_weights == nullptr) {
-      const double of_all = log_total - differences / classes;  // mean of -log p over the classes
-      loss = (1 - label_smoothing) * of_label + label_smoothing * of_all;
-    } else {
-      loss = (1 - label_smoothing) * class_weights[labels[sample]] * of_label +
-             label_smoothing * (sum_of_weights * log_total - differences) / classes;
+    std::int32_t heavier = labels[sample];
+    double loss = loss_of(sample, heavier, log_total, largest);
+    if (second_labels != nullptr && second_labels[sample].weight > 0) {
+      const std::int32_t second = second_labels[sample].label;
+      const auto weight = static_cast<double>(second_labels[sample].weight);
+      loss = (1 - weight) * loss + weight * loss_of(sample, second, log_total, largest);
+      if (weight > 0.5) heavier = second;
     }
-    losses[sample] = {nearbyint(loss * 16777216.0) * (1 / 16777216.0),
-                      shared.place[best] == labels[sample] ? 1 : 0};
+    if (class_weights == nullptr)
+      loss += label_smoothing * (log_total - differences / classes);  // mean of -log p over the classes
+    else
+      loss += label_smoothing * (sum_of_weights * log_total - differences) / classes;
+    losses[sample] = {nearbyint(loss * 16777216.0) * (1 / 16777216.0), shared.place[best] == heavier ? 1 : 0};
   }
 };
 
@@ -202,7 +212,8 @@ struct SoftmaxBackward {
   double label_smoothing;
   const double* class_weights;  ///< [classes]; null: each is 1
   double sum_of_weights;
-  const LossScale* loss_scale;  ///< null: 1
+  const base::SecondLabel* second_labels = nullptr;  ///< [samples]; null: each sample has one label
+  const LossScale* loss_scale = nullptr;             ///< null: 1
 
   [[nodiscard]] Grid grid() const { return grid_for(std::int64_t{samples} * padded); }
   [[nodiscard]] PACELINE_HD int phases() const { return 1; }
@@ -215,10 +226,17 @@ struct SoftmaxBackward {
       const int k = static_cast<int>(i % padded);
       float d = 0;
       if (k < classes) {
-        double target = everywhere + (labels[sample] == k ? 1 - label_smoothing : 0.0), total = 1;
+        const std::int32_t label = labels[sample];
+        const base::SecondLabel second =
+            second_labels == nullptr ? base::SecondLabel{label, 0} : second_labels[sample];
+        const auto weight = static_cast<double>(second.weight);
+        const double share = (label == k ? 1 - weight : 0.0) + (second.label == k ? weight : 0.0);
+        double target = everywhere + (1 - label_smoothing) * share, total = 1;
         if (class_weights != nullptr) {
           target *= class_weights[k];
-          total = (1 - label_smoothing) * class_weights[labels[sample]] + everywhere * sum_of_weights;
+          double of_labels = class_weights[label];
+          if (weight > 0) of_labels = (1 - weight) * of_labels + weight * class_weights[second.label];
+          total = (1 - label_smoothing) * of_labels + everywhere * sum_of_weights;
         }
         d = static_cast<float>((static_cast<double>(probabilities[sample * classes + k]) * total - target) *
                                scale);

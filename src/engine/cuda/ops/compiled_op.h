@@ -55,11 +55,13 @@ struct ExecContext {
   const float* images = nullptr;            ///< [samples][H][W][C], on the device; null if there are draws
   const base::SampleDraw* draws = nullptr;  ///< [samples], on the device; they refer to `stored`
   const std::int32_t* labels = nullptr;     ///< [samples / views], on the device
-  const StepNumbers* numbers = nullptr;     ///< on the device
-  LossResult* loss = nullptr;               ///< the result of the loss, on the device
-  double gradient_scale = 1;                ///< same value as in `numbers`
-  int samples = 0;  ///< may be < batch in evaluation; the rest is computed and ignored
-  int views = 1;    ///< consecutive images of the same labelled sample
+  /// [samples], on the device; null without CompileOptions::has_two_labels
+  const base::SecondLabel* second_labels = nullptr;
+  const StepNumbers* numbers = nullptr;  ///< on the device
+  LossResult* loss = nullptr;            ///< the result of the loss, on the device
+  double gradient_scale = 1;             ///< same value as in `numbers`
+  int samples = 0;                       ///< may be < batch in evaluation; the rest is computed and ignored
+  int views = 1;                         ///< consecutive images of the same labelled sample
 
   template <typename Kernel>
   void launch(const Kernel& kernel) const {

@@ -52,7 +52,8 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
                          .padded = logits_.channels(),
                          .label_smoothing = smoothing_,
                          .class_weights = exec.training ? weights(exec) : nullptr,
-                         .sum_of_weights = sum_of_weights_});
+                         .sum_of_weights = sum_of_weights_,
+                         .second_labels = exec.training ? exec.second_labels : nullptr});
     });
     exec.launch(LossFold{.losses = losses, .samples = samples, .result = exec.loss});
   }
@@ -70,6 +71,7 @@ class SoftmaxCrossEntropyOp final : public CompiledOp {
                                      .label_smoothing = smoothing_,
                                      .class_weights = weights(exec),
                                      .sum_of_weights = sum_of_weights_,
+                                     .second_labels = exec.second_labels,
                                      .loss_scale = exec.loss_scale});
     });
   }

@@ -33,13 +33,21 @@ std::vector<std::int32_t> random_labels(std::mt19937& generator, int samples, in
 struct Logits {
   int samples, views, classes;
   [[nodiscard]] ImageShape shape() const { return {samples * views, classes}; }
-  bool is_weighted = false;
+  bool is_weighted = false, has_two_labels = false;
   [[nodiscard]] std::size_t probabilities() const { return static_cast<std::size_t>(samples * classes); }
   [[nodiscard]] const double* weights(KernelArrays& arrays, std::mt19937& generator) const {
     if (!is_weighted) return nullptr;
     std::uniform_real_distribution<double> draw(0.5, 2.5);
     std::vector<double> values(static_cast<std::size_t>(classes));
     for (double& value : values) value = draw(generator);
+    return arrays.input(values);
+  }
+  [[nodiscard]] const base::SecondLabel* second_labels(KernelArrays& arrays, std::mt19937& generator) const {
+    if (!has_two_labels) return nullptr;
+    std::uniform_real_distribution<float> draw(0, 1);
+    std::vector<base::SecondLabel> values;
+    for (const std::int32_t label : random_labels(generator, samples, classes))
+      values.push_back({label, draw(generator)});
     return arrays.input(values);
   }
 };
@@ -62,7 +70,8 @@ void add_softmax(KernelCases& cases, const Logits& of) {
                           .padded = of.shape().padded(),
                           .label_smoothing = 0.1,
                           .class_weights = of.weights(arrays, generator),
-                          .sum_of_weights = 1.5 * of.classes};
+                          .sum_of_weights = 1.5 * of.classes,
+                          .second_labels = of.second_labels(arrays, generator)};
   });
   cases.add(named<T>("SoftmaxBackward"), [=](KernelArrays& arrays, std::mt19937& generator) {
     const float* probabilities = arrays.input(positive_floats(generator, of.probabilities()));
@@ -79,6 +88,7 @@ void add_softmax(KernelCases& cases, const Logits& of) {
                               0.1,
                               of.weights(arrays, generator),
                               1.5 * of.classes,
+                              of.second_labels(arrays, generator),
                               arrays.input(std::vector<LossScale>{{.scale = 1024}})};
   });
 }
@@ -121,8 +131,10 @@ void add_votes(KernelCases& cases, double loss, bool is_first_pass) {
 
 void add_softmax_cases(KernelCases& cases) {
   const std::vector<Logits> all =
-      cases.is_small ? std::vector<Logits>{{2, 1, 3}, {2, 1, 3, true}, {1, 2, 3}}
-                     : std::vector<Logits>{{300, 1, 10}, {5, 1, 1000}, {5, 1, 1000, true}, {40, 3, 17}};
+      cases.is_small
+          ? std::vector<Logits>{{2, 1, 3}, {2, 1, 3, true}, {2, 1, 3, false, true}, {1, 2, 3}}
+          : std::vector<Logits>{
+                {300, 1, 10}, {5, 1, 1000}, {5, 1, 1000, true}, {40, 3, 17}, {30, 1, 17, true, true}};
   for (const Logits& of : all) {
     for_each_storage([&]<typename T>(T) { add_softmax<T>(cases, of); });
     add_loss_fold(cases, of.samples);
