@@ -183,6 +183,29 @@ std::int64_t largest_local_batch(Options options, const graph::Graph& graph, con
   return low * unit;
 }
 
+namespace {
+
+/// The largest micro-batch of this local batch with which the plan fits; 0: none, or the options exclude it.
+std::int64_t largest_micro_batch(Options options, std::int64_t local_batch, const graph::Graph& graph,
+                                 const data::Source& source, const Backend& backend,
+                                 const RunConditions& circumstances, const MemoryLimits& limits) {
+  const std::int64_t most = options.micro_batch > 0 ? options.micro_batch - 1 : local_batch / 2;
+  if (options.shard > 0 || options.data_parallel) return 0;
+  for (std::int64_t part = most; part > 0; --part) {
+    if (local_batch % part != 0) continue;
+    options.micro_batch = part;
+    try {
+      const auto plan = plan_run(options, resolve(options, circumstances), graph, source, backend, limits);
+      if (excess(plan, limits).empty()) return part;
+    } catch (const base::Error&) {
+      return 0;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
 void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                     const data::Source& source, const Backend& backend, const RunConditions& circumstances,
                     const graph::MemoryPlan& plan, const MemoryLimits& limits) {
@@ -193,12 +216,18 @@ void require_memory(const Options& options, const Resolved& resolved, const grap
   if (measure::address_space_left() < kSearchBytes && plan.total_bytes(Place::host) > limits.host)
     base::fail(base::ErrorKind::device, "{} by its `ulimit -v`; raise it, or use a smaller batch or model",
                begin);
+  const std::int64_t part = largest_micro_batch(options, resolved.local_batch, graph, source, backend,
+                                                circumstances, limits);
+  const auto in_parts =
+      part > 0 ? fmt::format("--micro-batch {} computes this batch in parts that fit", part) : "";
+  if (options.micro_batch > 0 && part > 0) base::fail(base::ErrorKind::device, "{}; {}", begin, in_parts);
   const std::int64_t largest = largest_local_batch(options, graph, source, backend, circumstances, limits,
                                                    source.train->size() / resolved.workers);
   if (largest == 0)
     base::fail(base::ErrorKind::device,
                "{}; not even the smallest batch fits: use fewer workers or a smaller model", begin);
-  base::fail(base::ErrorKind::device, "{}; the largest local batch that fits is {}", begin, largest);
+  base::fail(base::ErrorKind::device, "{}; the largest local batch that fits is {}{}", begin, largest,
+             in_parts.empty() ? "" : ", and " + in_parts);
 }
 
 }  // namespace paceline::train

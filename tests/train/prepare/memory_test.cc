@@ -65,14 +65,20 @@ TEST_F(DeviceMemory, IsALimitOfItsOwnAndTheSentenceNamesPlaceNeedLimitAndTheLarg
   EXPECT_EQ(
       refused(of_batch(100), with_device(80)),
       "memory: the plan for 1 worker x local batch 100 is 102.00 GB of device memory (a GPU) and 80.00 GB "
-      "of it are free; the largest local batch that fits is 78");
+      "of it are free; the largest local batch that fits is 78, and --micro-batch 50 computes this batch in parts "
+      "that fit");
   EXPECT_EQ(
       refused(of_batch(100), with_device(24)),
       "memory: the plan for 1 worker x local batch 100 is 102.00 GB of device memory (a GPU) and 24.00 GB "
-      "of it are free; the largest local batch that fits is 22");
+      "of it are free; the largest local batch that fits is 22, and --micro-batch 20 computes this batch in parts "
+      "that fit");
   EXPECT_EQ(largest_batch(of_batch(1), with_device(80)), 78);
   EXPECT_EQ(largest_batch(of_batch(1), with_device(24)), 22);
   EXPECT_THAT(refused(of_batch(100), with_device(1)), HasSubstr("not even the smallest batch fits"));
+  auto in_parts = of_batch(100);
+  in_parts.micro_batch = 50;
+  EXPECT_THAT(refused(in_parts, with_device(24)),
+              HasSubstr("of it are free; --micro-batch 20 computes this batch in parts that fit"));
 }
 
 TEST_F(DeviceMemory, IsSharedByTheWorkersOfADevice) {
