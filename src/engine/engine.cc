@@ -11,7 +11,7 @@ void check_options(const CompileOptions& options, std::string_view engine) {
                engine, options.batch);
   if (options.precision == Precision::f16 && engine != "cuda")
     base::fail(ErrorKind::usage,
-               "--precision fp16 is for GPUs, and the engine {} computes on the processor; give --precision "
+               "--precision fp16 is for GPUs, and engine {} computes on the processor; give --precision "
                "fp32, or bf16 where doctor names units for it",
                engine);
   if (options.batch_norm == BatchNormMode::ghost &&

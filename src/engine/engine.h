@@ -325,7 +325,8 @@ class Engine {
   virtual base::Array weights_array() { return base::host_array(weights()); }
   /// Gradients, where the engine computes. In the slots of running statistics: this step's batch statistics
   /// times batch * gradient_scale. With CompileOptions::all_workers_say the elements of a gradient may be in
-  /// another order, the same on all workers: workers can sum them, and update() reads that order.
+  /// another order, the same on all workers: workers can sum them, and update() reads that order. In f16
+  /// those of frozen parameters are times the loss scale.
   virtual base::Array gradients() = 0;
   /// Copies weights and optimizer state from the device to weights() and optimizer_state(), if they have
   /// changed. Call it before you read these after an update(). Does nothing on host engines.

@@ -289,12 +289,12 @@ class ReferenceEngine final : public Engine {
 };
 
 void check(const CompileOptions& options) {
+  check_options(options, "reference");
   if (options.precision != Precision::f32)
     base::fail(
         base::ErrorKind::usage,
         "engine reference: it computes in fp32 only, but the precision is bf16; use --precision fp32 or "
         "--device cpu");
-  check_options(options, "reference");
 }
 
 }  // namespace

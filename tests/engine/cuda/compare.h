@@ -72,6 +72,18 @@ struct Expected {
   std::vector<float> weights;
 };
 
+/// Gradients of frozen parameters, which nobody reads, are those of the scaled loss.
+inline void unscale_frozen(const Engine& engine, std::vector<float>& gradients) {
+  const auto scale = engine.loss_scale();
+  if (!scale) return;
+  for (const graph::Slot& slot : engine.layout().slots) {
+    const auto& parameter = engine.graph().parameters[static_cast<std::size_t>(slot.parameter)];
+    if (!graph::is_trainable(parameter.role) || !parameter.is_frozen()) continue;
+    for (std::int64_t i = slot.offset; i < slot.offset + slot.elements; ++i)
+      gradients[static_cast<std::size_t>(i)] /= scale->scale;
+  }
+}
+
 /// The steps themselves, on any engine.
 inline Expected run_steps(Engine& engine, const CompileOptions& options) {
   toy::initialise(engine, 3);
@@ -82,6 +94,7 @@ inline Expected run_steps(Engine& engine, const CompileOptions& options) {
         engine.forward(samples.step(1.0 / options.batch, static_cast<std::uint64_t>(step), 100 * step)));
     engine.backward([](std::int64_t) {});
     found.gradients.push_back(toy::copy(engine.gradients()));
+    unscale_frozen(engine, found.gradients.back());
     engine.update(options.rule, 0.01, step + 1);
   }
   const int count = (options.batch + 1) / 2;

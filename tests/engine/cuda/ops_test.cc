@@ -302,7 +302,8 @@ TEST(CudaEngine, PoolsToASizeLikeTheReference) {
         const auto graph = sandwich(channels, size, [&](Builder& model, int src) {
           return model.adaptive_average_pool(model.relu(src), to);
         });
-        expect_like_reference(graph, {.batch = 3}, 60);
+        // A ReLU that rounding flips is an error of its own size, which bf16's tolerance has room for.
+        expect_like_reference(graph, {.batch = 3}, 60, {Precision::f32, Precision::bf16});
       }
 }
 
