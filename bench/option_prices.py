@@ -15,7 +15,8 @@ import tempfile
 from record import header, write
 
 OPTIONS = {"clip-norm": ["--clip-norm", "1"], "ema": ["--ema", "0.999"], "trivial-augment": ["--trivial-augment"],
-           "random-erasing": ["--random-erasing", "0.25"], "lamb": ["--optimizer", "lamb"], "noise-scale": ["--noise-scale", "1"]}
+           "random-erasing": ["--random-erasing", "0.25"], "lamb": ["--optimizer", "lamb"], "noise-scale": ["--noise-scale", "1"],
+           "mixup": ["--mixup", "0.2"], "cutmix": ["--cutmix", "1"]}
 BESIDE = {"lamb": ["--optimizer", "adamw"],  # the rule with the same state, and not sgd
           "noise-scale": ["--noise-scale", "off"]}
 # It exists in trainings of several workers alone. In every step, not in every 10th: a tenth of the price could not be seen.

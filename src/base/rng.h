@@ -27,7 +27,8 @@ enum class Purpose : std::uint32_t {
   ghost,
   balance,
   trivial,
-  erase
+  erase,
+  mix
 };
 
 /// Four 32-bit words for one counter (Philox4x32-10).

@@ -209,21 +209,23 @@ struct Loader::Impl {
         options(given),
         steps_per_epoch(checked_steps(set, order, given)) {
     if (options.draws) {
-      base::expects(static_cast<std::int64_t>(options.labels.size()) == set.size(),
-                    "with draws there is a label for every sample");
+      base::expects(static_cast<std::int64_t>(options.labels.size()) == set.size() && options.mix.is_none(),
+                    "with draws there is a label for every sample, and none is mixed");
       draws.resize(static_cast<std::size_t>(options.local_batch));
       labels.resize(draws.size());
       return;
     }
-    prefetch.emplace(
-        PrefetchOptions{.format = set.format(),
-                        .batch = given.local_batch,
-                        .threads = given.threads,
-                        .prefetch = given.prefetch,
-                        .pool = given.pool,
-                        .samples = [this](std::int64_t) { return options.local_batch; },
-                        .prepare = [this](auto number, auto i, auto scratch,
-                                          auto dst) { return prepare(number, i, scratch, dst); }});
+    PrefetchOptions wanted{.format = set.format(),
+                           .batch = given.local_batch,
+                           .threads = given.threads,
+                           .prefetch = given.prefetch,
+                           .pool = given.pool,
+                           .samples = [this](std::int64_t) { return options.local_batch; },
+                           .prepare = [this](auto number, auto i, auto scratch,
+                                             auto dst) { return prepare(number, i, scratch, dst); }};
+    if (!options.mix.is_none())
+      wanted.mix = [this](const auto& piece, auto image, auto pixels) { mix_pairs(piece, image, pixels); };
+    prefetch.emplace(std::move(wanted));
   }
 
   static std::int64_t checked_steps(const Dataset& set, const Sampler& sampler,
@@ -253,12 +255,39 @@ struct Loader::Impl {
     return augment.read_train(dataset, sampler.index(at.epoch, position), at.epoch, position, scratch, dst);
   }
 
+  /// `other`: scratch for an image, `pixels` for its stored form.
+  void mix_pairs(const PreparedPiece& piece, std::span<float> other, std::span<std::uint8_t> pixels) const {
+    const BatchPosition at = position_of(piece.number);
+    const auto image = [&](std::size_t i) { return piece.images.subspan(i * other.size(), other.size()); };
+    for (std::size_t i = 0; i < piece.labels.size(); ++i) {
+      const std::int64_t position = at.first_position + piece.begin + static_cast<std::int64_t>(i);
+      const std::int64_t partner = position ^ 1;
+      piece.second_labels[i] = {piece.labels[i], 0};
+      if (partner >= dataset.size()) continue;
+      const PairMix pair = draw_pair(options.mix, dataset.format(), at.epoch, position / 2);
+      if (partner > position && i + 1 < piece.labels.size()) {
+        std::ranges::copy(image(i), other.begin());
+        mix_into(dataset.format(), pair, image(i + 1), image(i));
+        piece.second_labels[i] = {piece.labels[i + 1], pair.share};
+        mix_into(dataset.format(), pair, other, image(i + 1));
+        piece.second_labels[i + 1] = {piece.labels[i], pair.share};
+        ++i;
+      } else {
+        const auto label =
+            augment.read_train(dataset, sampler.index(at.epoch, partner), at.epoch, partner, pixels, other);
+        mix_into(dataset.format(), pair, other, image(i));
+        piece.second_labels[i] = {label, pair.share};
+      }
+    }
+  }
+
   const Batch& next() {
     if (options.draws) return draw();
     const BatchView view = prefetch->next();
     const BatchPosition at = position_of(view.number);
     current = {.images = view.images,
                .labels = view.labels,
+               .second_labels = view.second_labels,
                .epoch = at.epoch,
                .step = at.step,
                .first_position = at.first_position};
@@ -321,7 +350,8 @@ bool Loader::is_waiting() const { return impl_->prefetch && impl_->prefetch->is_
 std::int64_t Loader::planned_bytes(const ImageFormat& format, const LoaderOptions& options) {
   if (options.draws)
     return options.local_batch * static_cast<std::int64_t>(sizeof(base::SampleDraw) + sizeof(std::int32_t));
-  return Prefetch::planned_bytes(format, options.local_batch, 1, options.threads, options.prefetch);
+  return Prefetch::planned_bytes(format, options.local_batch, 1, options.threads, options.prefetch,
+                                 !options.mix.is_none());
 }
 
 }  // namespace paceline::data

@@ -5,7 +5,9 @@
 /// One loader serves one worker. In step s of an epoch it yields positions [s*global_batch + first,
 /// s*global_batch + first + local_batch) of the epoch's order. The last short batch of an epoch is dropped;
 /// its samples appear in other epochs, which are shuffled differently. The record has the number of dropped
-/// samples (`dropped_per_epoch`).
+/// samples (`dropped_per_epoch`). Where images are mixed in pairs (mix.h), a sample whose partner is not in
+/// the same piece of work reads it too, be it another worker's or dropped; the last of an odd number of
+/// samples has no partner and stays as it is.
 
 #include <cstdint>
 #include <memory>
@@ -13,6 +15,7 @@
 
 #include "data/augment.h"
 #include "data/dataset.h"
+#include "data/mix.h"
 #include "data/prefetch.h"
 #include "data/shuffle.h"
 
@@ -153,8 +156,9 @@ class BalancedOrder final : public EpochOrder {
 /// A view of one prepared batch; valid until the next call to next().
 struct Batch {
   std::span<const float> images;  ///< [local_batch][H][W][C], normalised; empty if there are draws
-  std::span<const base::SampleDraw> draws = {};  ///< [local_batch], with LoaderOptions::draws
-  std::span<const std::int32_t> labels;          ///< [local_batch]
+  std::span<const base::SampleDraw> draws = {};           ///< [local_batch], with LoaderOptions::draws
+  std::span<const std::int32_t> labels;                   ///< [local_batch]
+  std::span<const base::SecondLabel> second_labels = {};  ///< [local_batch], with LoaderOptions::mix
   std::int64_t epoch = 0;
   std::int64_t step = 0;            ///< within the epoch
   std::int64_t first_position = 0;  ///< of the batch's first sample, in the epoch's order
@@ -173,6 +177,7 @@ struct LoaderOptions {
   /// draws in the caller's thread, about 0.1 us a sample.
   bool draws = false;
   std::span<const std::int32_t> labels = {};  ///< with draws: of every sample of the data set
+  MixOptions mix = {};                        ///< not with draws
   std::int64_t start_epoch = 0;               ///< resume: begin here
   std::int64_t start_step = 0;
 };

@@ -21,10 +21,15 @@ namespace {
 // (about 0.1 us) is negligible beside preparing them (at least 5 us each).
 constexpr std::int64_t kPiece = 16;
 
+/// A stored image; where images are mixed, an image of floats before it.
+std::size_t scratch_bytes(const ImageFormat& format, bool mixes) {
+  return static_cast<std::size_t>(format.bytes()) * (mixes ? 1 + sizeof(float) : 1);
+}
+
 }  // namespace
 
 Ring::Ring(std::int64_t batch, std::int64_t image_values, std::int64_t slots,
-           std::function<std::int64_t(std::int64_t)> samples)
+           std::function<std::int64_t(std::int64_t)> samples, bool has_two_labels)
     : batch_(batch),
       image_values_(static_cast<std::size_t>(image_values)),
       samples_(std::move(samples)),
@@ -32,6 +37,7 @@ Ring::Ring(std::int64_t batch, std::int64_t image_values, std::int64_t slots,
   for (auto& slot : slots_) {
     slot.images = base::Buffer(static_cast<std::size_t>(batch) * image_values_ * sizeof(float));
     slot.labels.resize(static_cast<std::size_t>(batch));
+    slot.second_labels.resize(has_two_labels ? slot.labels.size() : 0);
   }
   open(0);
 }
@@ -76,6 +82,15 @@ std::int32_t& Ring::label(std::int64_t number, std::int64_t i) {
   return slot_of(number).labels[static_cast<std::size_t>(i)];
 }
 
+PreparedPiece Ring::prepared(const Piece& piece) {
+  RingSlot& slot = slot_of(piece.number);
+  const auto begin = static_cast<std::size_t>(piece.begin),
+             count = static_cast<std::size_t>(piece.end) - begin;
+  return {piece.number, piece.begin,
+          slot.images.as<float>().subspan(begin * image_values_, count * image_values_),
+          std::span(slot.labels).subspan(begin, count), std::span(slot.second_labels).subspan(begin, count)};
+}
+
 bool Ring::finish(const Piece& piece, std::int64_t failed_at, const std::exception_ptr& error) {
   RingSlot& slot = slot_of(piece.number);
   if (error && failed_at < slot.failed_at) {
@@ -105,7 +120,8 @@ BatchView Ring::yield() {
   if (slot.error) std::rethrow_exception(slot.error);
   const auto samples = static_cast<std::size_t>(slot.samples);
   return {yielded_++, slot.images.as<float>().first(samples * image_values_),
-          std::span(slot.labels).first(samples)};
+          std::span(slot.labels).first(samples),
+          std::span(slot.second_labels).first(slot.second_labels.empty() ? 0 : samples)};
 }
 
 bool Ring::is_full() const { return !has_room() && ready() == ahead(); }
@@ -138,18 +154,19 @@ struct Prefetch::Impl {
   bool is_reader_alone = false;  ///< next() itself prepares what it returns; constant after the constructor
   std::atomic<bool> stopping{false};
   std::vector<std::vector<std::uint8_t>>
-      scratches;  ///< [thread], or one of the reader's: one stored image; made here, since a thread may
-                  ///< begin long after the constructor has returned. It grows for a member of larger images
+      scratches;  ///< [thread], or one of the reader's: scratch_bytes(); made here, since a thread may
+                  ///< begin long after the constructor has returned. It grows for a member that needs more
   std::vector<std::thread> threads;
 
   explicit Impl(PrefetchOptions given)
       : options(checked(std::move(given))),
         alone(options.pool == nullptr ? std::make_unique<LoaderPool>() : nullptr),
         pool(options.pool == nullptr ? *alone->impl_ : *options.pool->impl_),
-        ring(options.batch, options.views * options.format.bytes(), options.prefetch + 1, options.samples) {
+        ring(options.batch, options.views * options.format.bytes(), options.prefetch + 1, options.samples,
+             options.mix != nullptr) {
     join();
     scratches.assign(static_cast<std::size_t>(is_reader_alone ? 1 : options.threads),
-                     std::vector<std::uint8_t>(static_cast<std::size_t>(options.format.bytes())));
+                     std::vector<std::uint8_t>(scratch_bytes(options.format, options.mix != nullptr)));
     if (is_reader_alone) return;
     threads.reserve(scratches.size());
     try {
@@ -238,10 +255,16 @@ struct Prefetch::Impl {
   std::exception_ptr prepare(const Ring::Piece& piece, std::int64_t& at, std::vector<std::uint8_t>& scratch) {
     try {
       const auto image = static_cast<std::size_t>(options.format.bytes());
-      if (scratch.size() < image) scratch.resize(image);
+      const auto needed = scratch_bytes(options.format, options.mix != nullptr);
+      if (scratch.size() < needed) scratch.resize(needed);
       for (; at < piece.end && !stopping.load(std::memory_order_relaxed); ++at)
         ring.label(piece.number, at) =
             options.prepare(piece.number, at, std::span(scratch).first(image), ring.image(piece.number, at));
+      if (options.mix && at == piece.end) {
+        at = piece.begin;  // where an error is then reported
+        options.mix(ring.prepared(piece), {reinterpret_cast<float*>(scratch.data()), image},
+                    std::span(scratch).subspan(image * sizeof(float), image));
+      }
       return nullptr;
     } catch (...) {
       return std::current_exception();
@@ -325,12 +348,13 @@ Prefetch::Statistics Prefetch::statistics() const {
 }
 
 std::int64_t Prefetch::planned_bytes(const ImageFormat& format, std::int64_t batch, int views, int threads,
-                                     int prefetch) {
+                                     int prefetch, bool mixes) {
   const auto images =
       static_cast<std::size_t>(batch * views * format.bytes()) * sizeof(float);  // a slot's buffer
-  const std::int64_t labels = batch * static_cast<std::int64_t>(sizeof(std::int32_t));
+  const auto labels =
+      batch * static_cast<std::int64_t>(sizeof(std::int32_t) + (mixes ? sizeof(base::SecondLabel) : 0));
   return (prefetch + 1) * (static_cast<std::int64_t>(base::Buffer::resident_bytes(images)) + labels) +
-         std::max(1, threads) * format.bytes();
+         std::max(1, threads) * static_cast<std::int64_t>(scratch_bytes(format, mixes));
 }
 
 }  // namespace paceline::data

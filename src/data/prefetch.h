@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "base/sample_draw.h"
 #include "data/dataset.h"
 
 namespace paceline::data {
@@ -33,14 +34,23 @@ namespace paceline::data {
 // Batch n lies in slot n % slots. The reader holds one batch at most. Batches [handed back, handed back +
 // slots) may be filled. Work is handed out in pieces of a batch, in order, and may finish in any order.
 //
-// Threads  the owner's lock must be held in every call but image() and label(), whose samples belong to the
-//          thread that took their piece
+// Threads  the owner's lock must be held in every call but image(), label() and prepared(), whose samples
+//          belong to the thread that took their piece
 
 /// A finished batch, lent by the ring.
 struct BatchView {
   std::int64_t number = 0;
-  std::span<const float> images;         ///< [samples][image_values]
-  std::span<const std::int32_t> labels;  ///< [samples]
+  std::span<const float> images;                          ///< [samples][image_values]
+  std::span<const std::int32_t> labels;                   ///< [samples]
+  std::span<const base::SecondLabel> second_labels = {};  ///< [samples], with PrefetchOptions::mix
+};
+
+/// Samples of a batch that one thread has prepared.
+struct PreparedPiece {
+  std::int64_t number = 0, begin = 0;          ///< of the batch, and in it
+  std::span<float> images;                     ///< [samples][image_values]
+  std::span<const std::int32_t> labels;        ///< [samples]
+  std::span<base::SecondLabel> second_labels;  ///< [samples]
 };
 
 class Ring {
@@ -52,7 +62,7 @@ class Ring {
 
   /// `samples(number)` returns the number of samples of a batch, 1 .. `batch`.
   Ring(std::int64_t batch, std::int64_t image_values, std::int64_t slots,
-       std::function<std::int64_t(std::int64_t number)> samples);
+       std::function<std::int64_t(std::int64_t number)> samples, bool has_two_labels);
 
   [[nodiscard]] bool has_room() const;  ///< whether a piece can be taken
   /// Whether the batch that the reader gets next has pieces that nobody has taken.
@@ -61,6 +71,8 @@ class Ring {
   [[nodiscard]] Piece take();                                                  ///< requires has_room()
   [[nodiscard]] std::span<float> image(std::int64_t number, std::int64_t i);
   [[nodiscard]] std::int32_t& label(std::int64_t number, std::int64_t i);
+  /// Requires  the ring has two labels
+  [[nodiscard]] PreparedPiece prepared(const Piece& piece);
   /// Marks `piece` as done, or as failed with `error` at sample `failed_at`. True if its batch is complete.
   bool finish(const Piece& piece, std::int64_t failed_at, const std::exception_ptr& error);
 
@@ -76,6 +88,7 @@ class Ring {
   struct RingSlot {
     base::Buffer images;
     std::vector<std::int32_t> labels;
+    std::vector<base::SecondLabel> second_labels;
     std::int64_t samples = 0;
     std::int64_t finished = 0;  ///< done or failed
     std::int64_t failed_at = std::numeric_limits<std::int64_t>::max();
@@ -128,6 +141,10 @@ struct PrefetchOptions {
   std::function<std::int32_t(std::int64_t number, std::int64_t i, std::span<std::uint8_t> scratch,
                              std::span<float> dst)>
       prepare;
+  /// Changes the images of a piece whose samples are prepared, in the same thread, and writes their second
+  /// labels. `image` and `pixels` are scratch of one image. Empty: there are no second labels.
+  std::function<void(const PreparedPiece& piece, std::span<float> image, std::span<std::uint8_t> pixels)>
+      mix = {};
 };
 
 class Prefetch {
@@ -158,7 +175,7 @@ class Prefetch {
   [[nodiscard]] Statistics statistics() const;
 
   [[nodiscard]] static std::int64_t planned_bytes(const ImageFormat& format, std::int64_t batch, int views,
-                                                  int threads, int prefetch);
+                                                  int threads, int prefetch, bool mixes = false);
 
  private:
   friend class LoaderPool;

@@ -74,6 +74,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"shift", fixed, refuse, refuse},
     {"trivial-augment", fixed, refuse, refuse},
     {"random-erasing", fixed, refuse, refuse},
+    {"mixup", fixed, refuse, refuse},
+    {"cutmix", fixed, refuse, refuse},
     {"test-time-augmentation", fixed, refuse, refuse},
     {"validation-split", fixed, refuse, refuse},
     {"bad-images", fixed, refuse, refuse},

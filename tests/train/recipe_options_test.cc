@@ -186,6 +186,91 @@ TEST_F(RecipeOptions, ErasingKeepsBits) {
   keeps_bits([](Options& options) { options.random_erasing = 0.5; });
 }
 
+TEST_F(RecipeOptions, MixupKeepsBits) {
+  keeps_bits([](Options& options) { options.mixup = 0.4; });
+}
+
+// With all that comes before and beside it. Boundaries of workers and shards inside a pair: mix_test.cc.
+TEST_F(RecipeOptions, CutmixWithMixupKeepsBits) {
+  keeps_bits([](Options& options) {
+    options.mixup = 0.4;
+    options.cutmix = 1;
+    options.trivial_augment = true;
+    options.random_erasing = 0.5;
+    options.label_smoothing = 0.1;
+  });
+}
+
+// Shards of one sample: each pair lies in two.
+TEST_F(RecipeOptions, CutmixKeepsBitsInSmallShards) {
+  Options options = on("cpu");
+  options.model = short_head();
+  options.shard = 1;
+  options.cutmix = 1;
+  const auto one = checkpoint_of(options, "one");
+  options.workers = 2;
+  EXPECT_EQ(checkpoint_of(options, "two"), one);
+  options.workers = 1;
+  options.mixup = 0.2;
+  EXPECT_NE(checkpoint_of(options, "both"), one);
+}
+
+TEST_F(RecipeOptions, MixingIsTheSameHandedOut) {
+  for (const char* device : {"cpu", "cuda-on-host"}) {
+    SCOPED_TRACE(device);
+    Options options = on(device);
+    options.shard = 0;
+    options.model = short_head();
+    options.mixup = 1;
+    options.cutmix = 1;
+    options.log_steps = true;
+    const auto alone = train(options);
+    EXPECT_THAT(alone.notes, testing::Contains(HasSubstr(
+                                 "--mixup with --cutmix: the training accuracy counts the heavier label")));
+    EXPECT_EQ(alone.settings.at("mixup"), "1");
+    EXPECT_EQ(alone.settings.at("cutmix"), "1");
+    for (const int micro_batch : {0, 1}) {  // of one image: pairs lie in two
+      options.micro_batch = micro_batch;
+      for (const bool is_handed_out : {false, true}) {
+        if (is_handed_out && micro_batch > 0) continue;
+        options.data_parallel = is_handed_out;
+        options.workers = 2;
+        const auto two = train(options);
+        ASSERT_EQ(two.steps.size(), alone.steps.size());
+        for (std::size_t i = 0; i < two.steps.size(); ++i)
+          EXPECT_NEAR(two.steps[i].loss, alone.steps[i].loss, 1e-5 * alone.steps[i].loss) << "step " << i;
+      }
+    }
+  }
+}
+
+// Evaluations see whole images: those of a training without learning do not depend on mixing.
+TEST_F(RecipeOptions, MixingLeavesEvaluationsAlone) {
+  for (const char* device : {"cpu", "reference", "cuda-on-host"}) {
+    SCOPED_TRACE(device);
+    Options options = on(device);
+    options.lr = 1e-30;
+    options.model = short_head();
+    const auto plain = train(options);
+    options.cutmix = 1;
+    const auto mixed = train(options);
+    EXPECT_NE(mixed.epochs.back().train_loss, plain.epochs.back().train_loss);
+    EXPECT_EQ(mixed.epochs.back().test_loss, plain.epochs.back().test_loss);
+    EXPECT_EQ(mixed.epochs.back().test_accuracy, plain.epochs.back().test_accuracy);
+  }
+}
+
+TEST_F(RecipeOptions, MixingNeedsTwoImages) {
+  Options options = on("cpu");
+  options.shard = 0;
+  options.data = "synthetic,train=1,test=40";
+  options.model = short_head();
+  options.global_batch = 1;
+  options.mixup = 0.2;
+  EXPECT_THAT(refusal(options), HasSubstr("--mixup mixes pairs of training images, but data 'synthetic"));
+  EXPECT_THAT(refusal(options), HasSubstr("has only one; take more images, or leave it out"));
+}
+
 // The sum is formed pass by pass, whatever computes a pass.
 TEST_F(RecipeOptions, MicroBatchesKeepBits) {
   for (const char* device : {"cpu", "reference", "cuda-on-host"}) {

@@ -197,10 +197,11 @@ void check_together(Settings& settings) {
 /// data, the length or the workers.
 bool is_searched(const Option& option) {
   using measure::SettingRole;
-  for (const Setting one : {Setting("model"), Setting("precision"), Setting("label-smoothing"),
-                            Setting("crop-padding"), Setting("crop-fill"), Setting("flip"),
-                            Setting("local-batch"), Setting("global-batch"), Setting("loader-threads"),
-                            Setting("lookahead"), Setting("lookahead-keep"), Setting("lookahead-power")})
+  for (const Setting one :
+       {Setting("model"), Setting("precision"), Setting("label-smoothing"), Setting("crop-padding"),
+        Setting("crop-fill"), Setting("flip"), Setting("local-batch"), Setting("global-batch"),
+        Setting("loader-threads"), Setting("lookahead"), Setting("lookahead-keep"),
+        Setting("lookahead-power"), Setting("mixup"), Setting("cutmix")})
     if (option.setting == one) return true;
   const auto role = option.setting.role();
   return role == SettingRole::rule || role == SettingRole::remedy || role == SettingRole::lr_scaling;

@@ -75,6 +75,8 @@ constexpr auto kWords = std::to_array<OtherWord>({
      "@plan shows settings and their origins, memory, steps and time, and writes nothing"},
     {"learning-rate base-lr initial-lr eta", "@lr X"},
     {"wd decay l2", "@weight-decay X"},
+    {"mixup-alpha", "@mixup A"},
+    {"cutmix-alpha cutmix-beta", "@cutmix A"},
     {"warmup-epochs warmup-steps-lr lr-warmup-epochs", "@warmup E, in epochs"},
     {"lr-scheduler scheduler lr-schedule sched", "@schedule constant, step, cosine or one-cycle"},
     {"arch architecture net network", "@model NAME, or a TOML file of layers"},

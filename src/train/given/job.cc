@@ -30,6 +30,7 @@ engine::CompileOptions compile_options(const Options& options, const Resolved& r
       .gradient_memory = {},
       .all_workers_say = {},
       .stored_images = resolved.stored.total(),
+      .has_two_labels = mixes_images(options),
       .worker_on_host =
           backend.machine->device_numbers(resolved.local_workers).at(static_cast<std::size_t>(local_rank)),
       .device_index = {},
@@ -47,6 +48,7 @@ engine::CompileOptions evaluation_compile_options(const Options& options, const 
                                                   const Backend& backend, int local_rank) {
   auto compiled = compile_options(options, resolved, backend, local_rank);
   compiled.training = false;
+  compiled.has_two_labels = false;
   compiled.rule = {.momentum = 0, .weight_decay = 0};
   // Evaluation uses running statistics, so nothing is reduced; but the engine is compiled as in the training.
   compiled.reduce_statistics = [](std::span<double>) {};
@@ -74,12 +76,16 @@ data::LoaderOptions loader_options(const Options& options, const Resolved& resol
   // the other workers have no loader.
   const bool prepares_all = options.data_parallel && rank == 0;
   const bool draws = resolved.stored.total() > 0;
-  return {.global_batch = resolved.global_batch,
-          .local_batch = prepares_all ? resolved.global_batch : resolved.local_batch,
-          .first = rank * resolved.local_batch,
-          .threads = draws ? 0 : options.loader_threads * (prepares_all ? resolved.workers : 1),
-          .prefetch = !draws && options.loader_threads > 0 ? kBatchesAhead : 0,
-          .draws = draws};
+  const bool mixes = mixes_images(options);
+  return {
+      .global_batch = resolved.global_batch,
+      .local_batch = prepares_all ? resolved.global_batch : resolved.local_batch,
+      .first = rank * resolved.local_batch,
+      .threads = draws ? 0 : options.loader_threads * (prepares_all ? resolved.workers : 1),
+      .prefetch = !draws && options.loader_threads > 0 ? kBatchesAhead : 0,
+      .draws = draws,
+      .mix = {
+          .mixup = mixes ? options.mixup : 0, .cutmix = mixes ? options.cutmix : 0, .seed = options.seed}};
 }
 
 data::AugmentOptions augment_options(const Options& options, const data::Source& source) {

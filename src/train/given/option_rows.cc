@@ -141,6 +141,15 @@ constexpr OptionRow<Options> kTrainingRows[] = {
     {"random-erasing", "P", kWhat,
      "set a random box of this part of the images to the mean colour: torchvision's RandomErasing, after all else",
      kRuns, at<&O::random_erasing>({.most = 1, .left_out = "0"}), kAugmenting},
+    {"mixup", "A", kWhat,
+     "mix each two training images, and their labels alike, by a factor drawn from Beta(A, A), after all else (0.2 in "
+     "many recipes); training accuracy then counts the heavier label; 0: off",
+     kRuns, at<&O::mixup>({.left_out = "0"}), kAugmenting},
+    {"cutmix", "A", kWhat,
+     "show in a random box of each training image the other one of its pair, and weigh their labels by area: a part "
+     "drawn from Beta(A, A) (1 in many recipes); with --mixup each pair is mixed in one of the two ways, with equal "
+     "chance; 0: off",
+     kRuns, at<&O::cutmix>({.left_out = "0"}), kAugmenting},
     {"test-time-augmentation", "KIND", kWhat,
      "evaluate on the mean of the logits of each image and its mirror image (flip), or also of both moved by "
      "a pixel either way (flip-shift); none; flip costs 2 evaluations, flip-shift 6",

@@ -186,6 +186,7 @@ struct Options {
   data::WarpOptions warp;        ///< rotation, shear, shift; off by default for every data set
   bool trivial_augment = false;  ///< data/trivial_augment.h
   double random_erasing = 0;     ///< the part of the training images that lose a box
+  double mixup = 0, cutmix = 0;  ///< data/mix.h
   int test_views = 1;  ///< views of each test image whose logits are averaged: 1, 2 or 6, data/augment.h
 
   // Opening the data.
@@ -219,6 +220,16 @@ struct Options {
       started{};  ///< when the command, or the cell of a study, began; default: when run() was called
   std::optional<LostBefore> lost;  ///< this run restarts one that was lost
 };
+
+/// Whether training images are mixed in pairs, and have two labels.
+[[nodiscard]] inline bool mixes_images(const Options& options) {
+  return options.augment && (options.mixup > 0 || options.cutmix > 0);
+}
+
+[[nodiscard]] inline const char* name_of_mixing(const Options& options) {
+  if (options.cutmix == 0) return "--mixup";
+  return options.mixup == 0 ? "--cutmix" : "--mixup with --cutmix";
+}
 
 /// Whether checkpoints have a second array of weights (slow_weights.h).
 [[nodiscard]] inline bool has_slow_weights(const Options& options) {

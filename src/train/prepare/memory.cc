@@ -112,8 +112,8 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   if (options.balanced_sampler)
     plan.lines.push_back({"samples by class", data::BalancedOrder::planned_bytes(*source.train)});
   if (hands_out)
-    plan.lines.push_back(
-        {"inputs and outputs on their way", data_parallel_bytes(resolved, format.bytes(), graph.classes())});
+    plan.lines.push_back({"inputs and outputs on their way",
+                          data_parallel_bytes(options, resolved, format.bytes(), graph.classes())});
   if (resolved.stored.total() > 0)
     plan.lines.push_back({"labels", resolved.local_workers * ImageStore::planned_bytes(resolved.stored)});
   const auto add_evaluation = [&](const char* purpose, const data::Dataset& set) {

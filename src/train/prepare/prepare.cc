@@ -64,6 +64,7 @@ std::string why_on_host(const Options& options, const data::Source& source) {
   if (augment.crop_area > 0) return "crops of any size are cut out of the stored images";
   if (augment.jitter > 0) return "colours are changed";
   if (augment.trivial || augment.erase > 0) return "--trivial-augment and --random-erasing change pixels";
+  if (mixes_images(options)) return "--mixup and --cutmix mix them";
   if (!augment.warp.is_none()) return "--rotate, --shear and --shift move the pixels themselves";
   return "";
 }
@@ -250,6 +251,11 @@ data::Source open_data(const Options& options, const Backend& backend) {
   require_mirrored_edge(options, source);
   require_validation(options, source);
   require_evaluations(options, source.validation != nullptr);
+  if (mixes_images(options) && source.train->size() < 2)
+    base::fail(
+        base::ErrorKind::usage,
+        "{} mixes pairs of training images, but data '{}' has only one; take more images, or leave it out",
+        name_of_mixing(options), options.data);
   if (options.shuffle_window > 0 && source.train->shard_sizes().empty())
     base::fail(
         base::ErrorKind::usage,

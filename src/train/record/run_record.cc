@@ -131,6 +131,10 @@ void describe_draws(const Options& options, const Resolved& resolved, const grap
         "those of validation and test are not",
         options.class_weights, of(least), of(most)));
   }
+  if (mixes_images(options))
+    record.notes.push_back(fmt::format(
+        "{}: the training accuracy counts the heavier label of each mixed image; evaluations mix no images",
+        name_of_mixing(options)));
   if (options.balanced_sampler)
     record.notes.push_back("--sampler balanced: " +
                            data::balanced_sentence(source, resolved.steps_per_epoch * resolved.global_batch) +

@@ -26,9 +26,10 @@ std::span<const T> part(std::span<const T> whole, std::size_t count, int rank) {
 
 }  // namespace
 
-std::int64_t data_parallel_bytes(const Resolved& resolved, std::int64_t pixels, int classes) {
+std::int64_t data_parallel_bytes(const Options& options, const Resolved& resolved, std::int64_t pixels,
+                                 int classes) {
   const std::int64_t others = resolved.workers - 1;
-  const std::int64_t inputs = resolved.local_batch * (4 * pixels + 4);
+  const std::int64_t inputs = resolved.local_batch * (4 * pixels + (mixes_images(options) ? 12 : 4));
   const auto outputs = static_cast<std::int64_t>(4 * outputs_of(resolved.local_batch, classes));
   return others * inputs + 2 * resolved.workers * outputs;
 }
@@ -44,6 +45,7 @@ DataParallelStepper::DataParallelStepper(const Job& job, engine::Engine& engine,
   } else {
     images_.resize(samples * pixels_of(job));
     labels_.resize(samples);
+    second_labels_.resize(mixes_images(job.options) ? samples : 0);
   }
   if (!engine.gradients().memory->is_host()) gradients_.resize(engine.gradients().size);
   const std::int64_t whole = engine.layout().elements;
@@ -65,6 +67,7 @@ const data::Batch& DataParallelStepper::part_of(const data::Batch* whole, const 
   const std::int64_t samples = job_.resolved.local_batch;
   batch_ = {.images = images_,
             .labels = labels_,
+            .second_labels = second_labels_,
             .epoch = done.epoch,
             .step = done.step,
             .first_position = done.step * job_.resolved.global_batch + communicator_.rank() * samples};
@@ -72,6 +75,8 @@ const data::Batch& DataParallelStepper::part_of(const data::Batch* whole, const 
   std::span<const std::int32_t> labels;
   std::span<float> my_images = images_;
   std::span<std::int32_t> my_labels = labels_;
+  std::span<const base::SecondLabel> second;
+  std::span<base::SecondLabel> my_second = second_labels_;
   if (whole != nullptr) {
     images = whole->images;
     labels = whole->labels;
@@ -80,10 +85,17 @@ const data::Batch& DataParallelStepper::part_of(const data::Batch* whole, const 
     // Worker 0's part is used in place; nothing is written to it.
     my_images = {const_cast<float*>(batch_.images.data()), batch_.images.size()};
     my_labels = {const_cast<std::int32_t*>(batch_.labels.data()), batch_.labels.size()};
+    if (mixes_images(job_.options)) {
+      second = whole->second_labels;
+      batch_.second_labels = part(second, static_cast<std::size_t>(samples), communicator_.rank());
+      my_second = {const_cast<base::SecondLabel*>(batch_.second_labels.data()), batch_.second_labels.size()};
+    }
   }
   exchange("the scatter of inputs", done.update, [&] {
     communicator_.scatter(std::as_bytes(images), std::as_writable_bytes(my_images), 0);
     communicator_.scatter(std::as_bytes(labels), std::as_writable_bytes(my_labels), 0);
+    if (mixes_images(job_.options))
+      communicator_.scatter(std::as_bytes(second), std::as_writable_bytes(my_second), 0);
   });
   return batch_;
 }
@@ -135,7 +147,8 @@ StepResult DataParallelStepper::run(const data::Batch& batch, const StepOrder& o
                                       .labels = batch.labels,
                                       .gradient_scale = 1.0 / static_cast<double>(job_.resolved.global_batch),
                                       .step = static_cast<std::uint64_t>(order.update),
-                                      .first_position = batch.first_position});
+                                      .first_position = batch.first_position,
+                                      .second_labels = batch.second_labels});
   StepResult result{.local = local, .all = agree(local, order)};
   result.verdict = guard_.see(result.all);
   ledger_.enter(measure::Phase::backward);

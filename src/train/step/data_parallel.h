@@ -37,7 +37,8 @@ namespace paceline::train {
 
 /// Bytes of arrays that the workers of `resolved` need for it, besides engines and worker 0's loader; for the
 /// memory plan.
-[[nodiscard]] std::int64_t data_parallel_bytes(const Resolved& resolved, std::int64_t pixels, int classes);
+[[nodiscard]] std::int64_t data_parallel_bytes(const Options& options, const Resolved& resolved,
+                                               std::int64_t pixels, int classes);
 
 /// Threads  one, the worker's own
 class DataParallelStepper final : public WaitedSteps {
@@ -66,8 +67,9 @@ class DataParallelStepper final : public WaitedSteps {
   void reduce_gradients(std::int64_t update);
   void send_weights(std::int64_t update);
 
-  std::vector<float> images_;         ///< this worker's part; worker 0's is in its loader
-  std::vector<std::int32_t> labels_;  ///< likewise
+  std::vector<float> images_;                     ///< this worker's part; worker 0's is in its loader
+  std::vector<std::int32_t> labels_;              ///< likewise
+  std::vector<base::SecondLabel> second_labels_;  ///< likewise; of mixed images
   data::Batch batch_;
   std::vector<float> outputs_;      ///< [local batch * classes] and the votes of this worker
   std::vector<float> all_outputs_;  ///< worker 0: of all workers

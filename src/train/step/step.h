@@ -31,6 +31,7 @@ namespace paceline::train {
   const std::int64_t samples = resolved.engine_batch;
   const std::size_t pixels = batch.images.size() / batch.labels.size();  // 0 if the engine has the images
   const std::size_t draws = batch.draws.size() / batch.labels.size();    // then 1, else 0
+  const std::size_t second = batch.second_labels.size() / batch.labels.size();  // 1 of mixed images, else 0
   return {.images = batch.images.subspan(static_cast<std::size_t>(shard * samples) * pixels,
                                          static_cast<std::size_t>(samples) * pixels),
           .labels = batch.labels.subspan(static_cast<std::size_t>(shard * samples),
@@ -39,7 +40,9 @@ namespace paceline::train {
           .step = static_cast<std::uint64_t>(update),
           .first_position = batch.first_position + shard * samples,
           .draws = batch.draws.subspan(static_cast<std::size_t>(shard * samples) * draws,
-                                       static_cast<std::size_t>(samples) * draws)};
+                                       static_cast<std::size_t>(samples) * draws),
+          .second_labels = batch.second_labels.subspan(static_cast<std::size_t>(shard * samples) * second,
+                                                       static_cast<std::size_t>(samples) * second)};
 }
 
 // Adds the gradients of a worker's passes: of micro-batches one after the other, of shards in the order of
