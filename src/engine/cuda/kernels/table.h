@@ -15,7 +15,9 @@
 #include "engine/cuda/kernels/columns.h"
 #include "engine/cuda/kernels/elementwise.h"
 #include "engine/cuda/kernels/gather.h"
+#include "engine/cuda/kernels/group_norm.h"
 #include "engine/cuda/kernels/kernel.h"
+#include "engine/cuda/kernels/layer_norm.h"
 #include "engine/cuda/kernels/pad.h"
 #include "engine/cuda/kernels/pool.h"
 #include "engine/cuda/kernels/products.h"
@@ -50,7 +52,8 @@ using StorageKernels =
                AveragePoolForward<T>, AveragePoolBackward<T>, GlobalAveragePoolForward<T>,
                GlobalAveragePoolBackward<T>, Dropout<T>, Scale<T>, ScaleGradient<T>, StochasticDepth<T>,
                CopyChannels<T>, PlaceImage<T>, SoftmaxLoss<T>, SoftmaxBackward<T>, PackWeights<T>,
-               UnpackGradient<T>, GatherImages<T>>;
+               UnpackGradient<T>, GatherImages<T>, LayerNormForward<T>, LayerNormGradient<T>,
+               RowGradientSums<T>, ScaleChannels<T>>;
 
 template <typename T, typename... Rules>
 std::tuple<Update<Rules, T>...> updates_by(std::tuple<Rules...>);  // declared only
@@ -61,7 +64,8 @@ using Kernels = decltype(std::tuple_cat(
     std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
                WriteVotes, JudgeVotes, LarsNorms, LambNorms, LarsRates, GradientSquares, AddSquares,
                ClipFactor, ClipGradients, RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayMix,
-               ArrayTreeLevel>{}));
+               ArrayTreeLevel, RowGradients, GroupNormStatistics, GroupNormCoefficients,
+               GroupNormGradients>{}));
 
 template <typename Kernel, typename Table>
 struct KernelNumber;
