@@ -33,6 +33,9 @@ class Refused(Exception):
     """What a model file cannot hold, as a sentence."""
 
 
+CHANNELS_LAST = "channels last"  # what Value.seen_as is after permute(0, 2, 3, 1)
+
+
 class Value:
     """What a tensor of the recorded pass is: the output of layer `name`. `seen_as` says what views made of it; one that
     `is_spread` is a factor for each channel that was copied to all pixels."""
@@ -78,6 +81,11 @@ class Recorder(TorchFunctionMode):
         self.alive.append(tensor)  # so that no other tensor gets its id
         return tensor
 
+    def order_of(self, tensor):
+        """How the tensor's elements are ordered: CHANNELS_LAST, or "images" for all others."""
+        value = self.values.get(id(tensor))
+        return CHANNELS_LAST if value is not None and value.seen_as == CHANNELS_LAST else "images"
+
     def of(self, tensor, seen_as="images", spread_is_ok=False):
         """The layer behind a tensor."""
         value = self.values.get(id(tensor)) if isinstance(tensor, torch.Tensor) else None
@@ -90,13 +98,14 @@ class Recorder(TorchFunctionMode):
             raise Refused(f"its input was reshaped ({value.seen_as})")
         return value.name
 
-    def add(self, op, inputs, result, name=None, **keys):
+    def add(self, op, inputs, result, name=None, order="images", **keys):
+        """`order`: order_of() the result, which is that of the inputs."""
         if name is None:
             self.numbers[op] = self.numbers.get(op, 0) + 1
             name = f"{op}{self.numbers[op]}"
         self.layers.append({"op": op, "name": name, "inputs": inputs, **keys})
         flat = result.dim() == 2
-        return self.keep(result, Value(name, "features" if flat else "images"))
+        return self.keep(result, Value(name, "features" if flat else order))
 
     def owner(self, weight, *others):
         """The module whose parameters these are; each may serve one layer."""
@@ -118,7 +127,8 @@ class Recorder(TorchFunctionMode):
             if getattr(module, "mode", "row") != "row":
                 raise Refused(f"{self.path[-1]}: it drops whole batches (mode '{module.mode}'); only mode 'row' is known")
             p = getattr(module, "p", getattr(module, "drop_prob", None))
-            return self.add("stochastic_depth", [self.of(x)], x.clone(), probability=float(p or 0))
+            order = self.order_of(x)
+            return self.add("stochastic_depth", [self.of(x, order)], x.clone(), order=order, probability=float(p or 0))
         return forward
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -178,16 +188,34 @@ def batch_norm(r, result, input, mean, var, weight=None, bias=None, training=Fal
 
 
 def linear(r, result, input, weight, bias=None):
-    if input.dim() != 2:
-        raise Refused("it is applied at each place of an image; flatten it before")
-    r.add("dense", [r.of(input)], result, r.owner(weight, (bias, "bias")), features=weight.shape[0], bias=bias is not None)
+    order = r.order_of(input)
+    if input.dim() != 2 and order != CHANNELS_LAST:
+        raise Refused("it is applied along the last dimension, which is not the channels; flatten or permute it before")
+    r.add("dense", [r.of(input, order)], result, r.owner(weight, (bias, "bias")), order, features=weight.shape[0],
+          bias=bias is not None, flatten=input.dim() == 2)
+
+
+def layer_norm(r, result, input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    order = r.order_of(input)
+    if len(normalized_shape) != 1 or (input.dim() != 2 and order != CHANNELS_LAST):
+        raise Refused(f"it is over the last dimensions, {list(normalized_shape)}; only that over the channels is known")
+    if weight is None or bias is None:
+        raise Refused("it must have weight and bias")
+    r.add("layer_norm", [r.of(input, order)], result, r.owner(weight, (bias, "bias")), order, epsilon=eps)
+
+
+def group_norm(r, result, input, num_groups, weight=None, bias=None, eps=1e-5):
+    if weight is None or bias is None:
+        raise Refused("it must have weight and bias")
+    r.add("group_norm", [r.of(input)], result, r.owner(weight, (bias, "bias")), groups=num_groups, epsilon=eps)
 
 
 def elementwise(op):
     def handler(r, result, input, *args, **kwargs):
         if op == "gelu" and kwargs.get("approximate", "none") != "none":
             raise Refused("only the exact GELU is known")
-        r.add(op, [r.of(input)], result)
+        order = r.order_of(input)
+        r.add(op, [r.of(input, order)], result, order=order)
     return handler
 
 
@@ -204,18 +232,36 @@ def clamp(r, result, input, min=None, max=None):
 def add(r, result, input, other, alpha=1, out=None):
     if alpha != 1 or not isinstance(other, torch.Tensor) or not isinstance(input, torch.Tensor) or input.shape != other.shape:
         raise Refused("only two tensors of one shape can be added")
-    r.add("add", [r.of(input), r.of(other)], result)
+    order = r.order_of(input)
+    r.add("add", [r.of(input, order), r.of(other, order)], result, order=order)
 
 
 def mul(r, result, input, other, out=None):
     if not isinstance(other, torch.Tensor) or not isinstance(input, torch.Tensor):
         raise Refused("only two tensors can be multiplied")
+    for factor, value in ((input, other), (other, input)):
+        if id(factor) in r.parameters and id(value) in r.values:
+            return scale(r, result, value, factor)
     is_spread = [r.values[id(x)].is_spread for x in (input, other) if id(x) in r.values]
     if input.shape != result.shape or is_spread == [True, False]:  # the factor comes first
         input, other = other, input
     if input.shape != result.shape or (other.shape != input.shape and other.shape[2:] != (1, 1)):
         raise Refused("only tensors of one shape, or a factor for each channel, can be multiplied")
     r.add("mul", [r.of(input), r.of(other, spread_is_ok=True)], result)
+
+
+def scale(r, result, input, factor):
+    """A learned factor for each channel."""
+    name, order = r.parameters[id(factor)], r.order_of(input)
+    channels = input.shape[3 if order == CHANNELS_LAST else 1] if input.dim() in (2, 4) else 0
+    flat = tuple(factor.shape) == (channels,) and (order == CHANNELS_LAST or input.dim() == 2)
+    if not flat and not (tuple(factor.shape) == (channels, 1, 1) and order == "images" and input.dim() == 4):
+        raise Refused(f"{name} of {list(factor.shape)} is not a factor for each channel")
+    if name in r.used:
+        raise Refused(f"{name} is used twice: layers cannot share weights")
+    r.used.add(name)
+    first = {} if bool((factor != factor.flatten()[0]).any()) else {"initial": float(f"{factor.flatten()[0].item():.7g}")}
+    r.add("scale", [r.of(input, order)], result, name, order, **first, dimensions=factor.dim(), weight=name)
 
 
 def cat(r, result, tensors, dim=0, out=None):
@@ -264,7 +310,8 @@ def mean(r, result, input, dim=None, keepdim=False, dtype=None, out=None):
 
 
 def dropout(r, result, input, p=0.5, training=True, inplace=False):
-    r.add("dropout", [r.of(input)], result, probability=float(p))
+    order = r.order_of(input)
+    r.add("dropout", [r.of(input, order)], result, order=order, probability=float(p))
 
 
 def slices(r, result, input, sizes):
@@ -356,9 +403,15 @@ def expand(r, result, input, *sizes):
 
 def permute(r, result, input, *order):
     order = tuple(order[0]) if len(order) == 1 else order
-    if order != (0, 2, 1, 3, 4):
-        raise Refused(f"it orders dimensions as {order}; only a channel shuffle may")
-    transpose(r, result, input, 1, 2)
+    value = r.values[id(input)]
+    if order == (0, 2, 3, 1) and value.seen_as == "images":
+        r.keep(result, Value(value.name, CHANNELS_LAST, is_spread=value.is_spread))
+    elif order == (0, 3, 1, 2) and value.seen_as == CHANNELS_LAST:
+        r.keep(result, Value(value.name, is_spread=value.is_spread))
+    elif order == (0, 2, 1, 3, 4):
+        transpose(r, result, input, 1, 2)
+    else:
+        raise Refused(f"it orders dimensions as {order}; only channels may become the last, and come back, or be shuffled")
 
 
 def same(r, result, input, *args, **kwargs):
@@ -386,7 +439,7 @@ def ending(r, result, *args, **kwargs):
 
 
 HANDLERS = {
-    "conv2d": conv2d, "batch_norm": batch_norm, "linear": linear, "hardtanh": hardtanh, "clamp": clamp, "cat": cat, "concat": cat,
+    "conv2d": conv2d, "batch_norm": batch_norm, "layer_norm": layer_norm, "group_norm": group_norm, "linear": linear, "hardtanh": hardtanh, "clamp": clamp, "cat": cat, "concat": cat,
     "relu": elementwise("relu"), "relu6": elementwise("relu6"), "silu": elementwise("silu"), "gelu": elementwise("gelu"),
     "hardswish": elementwise("hard_swish"), "hardsigmoid": elementwise("hard_sigmoid"), "sigmoid": elementwise("sigmoid"),
     "tanh": elementwise("tanh"), "add": add, "iadd": add, "radd": add, "mul": mul, "imul": mul, "rmul": mul,
@@ -402,15 +455,26 @@ HANDLERS = {
 
 # ---- the recorded layers, computed again
 
+def at_each_place(call, x):
+    """`call` along the last dimension of [N, H, W, C]."""
+    return call(x) if x.dim() == 2 else call(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
 def compute(layer, x, weights):
     op, name = layer["op"], layer["name"]
-    weight, bias = weights.get(name + ".weight"), weights.get(name + ".bias")
+    weight, bias = weights.get(layer.get("weight", name + ".weight")), weights.get(name + ".bias")
     if op == "conv2d":
         return F.conv2d(x[0], weight, bias, layer["stride"], layer["padding"], layer["dilation"], layer["groups"])
     if op == "batch_norm":
         return F.batch_norm(x[0], weights[name + ".running_mean"], weights[name + ".running_var"], weight, bias, False, 0, layer["epsilon"])
     if op == "dense":
-        return F.linear(x[0].flatten(1), weight, bias)
+        return F.linear(x[0].flatten(1), weight, bias) if layer["flatten"] else at_each_place(lambda a: F.linear(a, weight, bias), x[0])
+    if op == "layer_norm":
+        return at_each_place(lambda a: F.layer_norm(a, weight.shape, weight, bias, layer["epsilon"]), x[0])
+    if op == "group_norm":
+        return F.group_norm(x[0], layer["groups"], weight, bias, layer["epsilon"])
+    if op == "scale":
+        return x[0] * (weight.flatten() if x[0].dim() == 2 else weight.reshape(-1, 1, 1))
     if op == "max_pool":
         return F.max_pool2d(x[0], layer["kernel"], layer["stride"], layer["padding"], ceil_mode=layer["ceil"])
     if op == "average_pool":
@@ -483,7 +547,7 @@ def used_by(layers, last):
 
 # ---- the files
 
-DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "ceil": False, "count_padding": True, "begin": 0, **{side: 0 for side in SIDES}, "epsilon": 1e-5, "momentum": 0.1}
+DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "ceil": False, "count_padding": True, "begin": 0, "flatten": True, "initial": 1.0, "dimensions": 3, **{side: 0 for side in SIDES}, "epsilon": 1e-5, "momentum": 0.1}
 
 
 def toml(layers, title, shape):

@@ -15,7 +15,9 @@
 #include "engine/cuda/kernels/columns.h"
 #include "engine/cuda/kernels/elementwise.h"
 #include "engine/cuda/kernels/gather.h"
+#include "engine/cuda/kernels/group_norm.h"
 #include "engine/cuda/kernels/kernel.h"
+#include "engine/cuda/kernels/layer_norm.h"
 #include "engine/cuda/kernels/loss_scale.h"
 #include "engine/cuda/kernels/pad.h"
 #include "engine/cuda/kernels/pool.h"
@@ -51,7 +53,8 @@ using StorageKernels =
                AveragePoolForward<T>, AveragePoolBackward<T>, GlobalAveragePoolForward<T>,
                GlobalAveragePoolBackward<T>, Dropout<T>, Scale<T>, ScaleGradient<T>, StochasticDepth<T>,
                CopyChannels<T>, PlaceImage<T>, SoftmaxLoss<T>, SoftmaxBackward<T>, PackWeights<T>,
-               UnpackGradient<T>, GatherImages<T>>;
+               UnpackGradient<T>, GatherImages<T>, LayerNormForward<T>, LayerNormGradient<T>,
+               RowGradientSums<T>, ScaleChannels<T>>;
 
 template <typename T, typename... Rules>
 std::tuple<Update<Rules, T>...> updates_by(std::tuple<Rules...>);  // declared only
@@ -62,8 +65,9 @@ using Kernels = decltype(std::tuple_cat(
     updates_by<float>(UpdateRules{}), updates_by<Bf16>(UpdateRules{}), updates_by<Half>(UpdateRules{}),
     std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
                WriteVotes, JudgeVotes, LarsNorms, LambNorms, LarsRates, GradientSquares, AddSquares,
-               ClipFactor, ClipGradients, UnscaleGradients, JudgeLossScale, RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayMix,
-               ArrayTreeLevel>{}));
+               ClipFactor, ClipGradients, UnscaleGradients, JudgeLossScale, RunningStatistics, ArrayFill,
+               ArrayCopy, ArrayAdd, ArrayMix, ArrayTreeLevel, RowGradients, GroupNormStatistics,
+               GroupNormCoefficients, GroupNormGradients>{}));
 
 template <typename Kernel, typename Table>
 struct KernelNumber;

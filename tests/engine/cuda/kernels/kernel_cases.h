@@ -149,6 +149,7 @@ void add_dropout_cases(KernelCases& cases);
 void add_pool_cases(KernelCases& cases);
 void add_batch_norm_cases(KernelCases& cases);
 void add_batch_norm_backward_cases(KernelCases& cases);
+void add_sample_norm_cases(KernelCases& cases);
 void add_softmax_cases(KernelCases& cases);
 void add_flat_cases(KernelCases& cases);
 void add_update_cases(KernelCases& cases);
@@ -163,6 +164,7 @@ inline const std::vector<KernelFamily>& kernel_families() {
       {"Pool", add_pool_cases},
       {"BatchNorm", add_batch_norm_cases},
       {"BatchNormBackward", add_batch_norm_backward_cases},
+      {"SampleNorm", add_sample_norm_cases},
       {"Softmax", add_softmax_cases},
       {"Flat", add_flat_cases},
       {"Update", add_update_cases},
