@@ -90,6 +90,11 @@ class LayerTable {
   [[nodiscard]] bool flag(std::string_view key, bool otherwise) const {
     return get<bool>(key, "true or false").value_or(otherwise);
   }
+  /// The key "bias": true, false, or the text that names it (names_of).
+  [[nodiscard]] bool has_bias(bool otherwise) const {
+    const toml::node* node = table_.get("bias");
+    return (node != nullptr && node->is_string()) || flag("bias", otherwise);
+  }
   [[nodiscard]] const toml::table& table() const { return table_; }
   /// "<file>:<line of the key>: <sentence>".
   [[noreturn]] void fail(std::string_view key, const std::string& sentence) const {
@@ -169,7 +174,7 @@ std::vector<LayerKind> layer_kinds() {
                        .padding = layer.pair("padding", Conv2d{}.padding),
                        .dilation = layer.pair("dilation", Conv2d{}.dilation),
                        .groups = layer.integer("groups", Conv2d{}.groups),
-                       .bias = layer.flag("bias", Conv2d{}.bias),
+                       .bias = layer.has_bias(Conv2d{}.bias),
                        .init = init_of_layer(layer),
                        .rates = rates_of(layer)};
        }},
@@ -177,7 +182,7 @@ std::vector<LayerKind> layer_kinds() {
        {"features", "bias", "init", "weight_rate", "bias_rate"},
        [](const LayerTable& layer) -> Attributes {
          return Dense{.features = layer.count("features"),
-                      .bias = layer.flag("bias", Dense{}.bias),
+                      .bias = layer.has_bias(Dense{}.bias),
                       .init = init_of_layer(layer),
                       .rates = rates_of(layer)};
        }},
@@ -248,7 +253,7 @@ class ModelReader {
     const LayerTable layer(table, source_, classes_);
     const LayerKind& kind = kind_of(layer);
     std::vector<std::string> keys = kind.keys;
-    keys.insert(keys.end(), {"op", "name", "input", "inputs"});
+    keys.insert(keys.end(), {"op", "name", "input", "inputs", "weight", "bias"});
     check_keys(table, keys, fmt::format("a {} layer", kind.op), source_);
 
     const std::string name = layer.text("name").value_or("");
@@ -259,7 +264,7 @@ class ModelReader {
     Attributes attributes = kind.attributes(layer);
     std::vector<int> inputs = inputs_of(layer, rule_of(attributes).inputs, kind.op);
     try {
-      last_ = model_.append(std::move(attributes), std::move(inputs), name);
+      last_ = model_.append(std::move(attributes), std::move(inputs), name, names_of(layer, kind));
     } catch (const Error& error) {
       fail_at(source_, table, error.what());
     }
@@ -280,6 +285,17 @@ class ModelReader {
       if (*op == kind.op) return kind;
     fail_at(source_, *layer.table().get("op"),
             fmt::format("op '{}' is not known{}", *op, suggestion(*op, names)));
+  }
+
+  /// weight = "NAME" and bias = "NAME"; of some kinds the bias may also be true or false.
+  static ParameterNames names_of(const LayerTable& layer, const LayerKind& kind) {
+    const auto name_of = [&](const char* key) {
+      const toml::node* given = layer.table().get(key);
+      const bool is_flag =
+          given != nullptr && given->is_boolean() && std::ranges::find(kind.keys, key) != kind.keys.end();
+      return is_flag ? std::string() : layer.text(key).value_or("");
+    };
+    return {.weight = name_of("weight"), .bias = name_of("bias")};
   }
 
   [[nodiscard]] std::vector<int> inputs_of(const LayerTable& layer, int wanted, const std::string& op) const {
