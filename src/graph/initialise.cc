@@ -12,7 +12,8 @@ namespace {
 
 /// Prevents directions with hardly any variance from being amplified too much.
 constexpr double kEpsilon = 5e-4;
-constexpr int kMostSweeps = 100;  ///< Jacobi's method needs about ten
+constexpr float kPositionDeviation = 0.02f;  ///< torchvision's
+constexpr int kMostSweeps = 100;             ///< Jacobi's method needs about ten
 
 /// The mean of patch * patch^T over all patches that the convolution sees inside the images: [n][n], a patch
 /// in the weight's order (channel, row, column).
@@ -196,6 +197,11 @@ void initialise(const Graph& graph, const Layout& layout, std::uint64_t seed, st
     base::Rng rng(seed, base::Purpose::weight, static_cast<std::uint64_t>(slot.parameter));
     switch (parameter.role) {
       case Role::weight:
+        if (owner.as<ClassToken>() != nullptr) break;
+        if (owner.as<Position>() != nullptr) {
+          std::ranges::generate(part, [&] { return kPositionDeviation * rng.normal(); });
+          break;
+        }
         if (init_of_node(owner) == Init::zero) break;
         if (const auto* conv = owner.as<Conv2d>();
             conv && feeds_norm[static_cast<std::size_t>(parameter.node)]) {

@@ -230,6 +230,18 @@ std::vector<LayerKind> layer_kinds() {
        }},
       {"stochastic_depth", {"probability"}, drop<StochasticDepth>},
       {"dropout", {"probability"}, drop<Dropout>},
+      {"position",
+       {"weight_rate"},
+       [](const LayerTable& layer) -> Attributes { return Position{.rates = rates_of(layer)}; }},
+      {"class_token",
+       {"weight_rate"},
+       [](const LayerTable& layer) -> Attributes { return ClassToken{.rates = rates_of(layer)}; }},
+      {"first_place", {}, [](const LayerTable&) -> Attributes { return FirstPlace{}; }},
+      {"attention",
+       {"heads"},
+       [](const LayerTable& layer) -> Attributes {
+         return Attention{.heads = layer.integer("heads", Attention{}.heads)};
+       }},
   };
 }
 
