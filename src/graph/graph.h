@@ -42,12 +42,14 @@ struct Input {
   Shape shape;
 };
 
-/// The initial value of a layer's weight (docs/models.md). Biases always start as PyTorch's do.
+/// The initial value of a layer's weight (docs/models.md). Biases start as PyTorch's do, except with
+/// `normal`.
 enum class Init {
   usual,   ///< random as in PyTorch, see initialise.h; batch norm: 1
   zero,    ///< all zero
   dirac,   ///< convolutions: filter i copies channel i; filters beyond the number of channels are random
   whiten,  ///< a convolution of the input image: filters that decorrelate its patches, see initialise.h
+  normal,  ///< convolutions, dense: normal with deviation 0.02, and the bias is zero (ConvNeXt)
 };
 
 /// Factors on the learning rate of a layer's parameters; 0 freezes them, without weight decay. For others the
@@ -75,8 +77,11 @@ struct Conv2d {
 struct Dense {  ///< weight [features, C*H*W], bias [features]; flattens its input in C, H, W order
   int features = 0;
   bool bias = true;
-  Init init = Init::usual;  ///< usual or zero
+  Init init = Init::usual;  ///< usual, zero or normal
   Rates rates = {};
+  bool flatten = true;  ///< false: at each place, from C channels to `features`; weight [features, C]
+  /// The 1x1 convolution that computes the same where it does not flatten.
+  [[nodiscard]] Conv2d at_each_place() const { return {.channels = features, .kernel = 1, .bias = bias}; }
 };
 struct BatchNorm {  ///< weight, bias, running_mean, running_var [C]
   double epsilon = 1e-5;
@@ -84,6 +89,23 @@ struct BatchNorm {  ///< weight, bias, running_mean, running_var [C]
   Init init = Init::usual;  ///< of the weight; usual is 1
   Rates rates = {};
   bool is_frozen = false;  ///< training too normalises with the running statistics, and does not move them
+};
+/// Normalises the channels of each place of each sample. Weight, bias [C].
+struct LayerNorm {
+  double epsilon = 1e-5;
+  Rates rates = {};
+};
+/// Normalises each of `groups` equal groups of channels of each sample, over all its places. Weight, bias
+/// [C].
+struct GroupNorm {
+  int groups = 1;
+  double epsilon = 1e-5;
+  Rates rates = {};
+};
+struct Scale {             ///< a learned factor for each channel: weight [C, 1, 1]
+  double initial = 1;      ///< of all factors
+  int dimensions = 3;      ///< of the weight in files; 1: [C]
+  double weight_rate = 1;  ///< see Rates
 };
 #define PACELINE_STRUCT(Op, name) \
   struct Op {};
@@ -171,6 +193,9 @@ struct SoftmaxCrossEntropy {  ///< input: logits [classes]; the graph's last nod
   X(ChannelShuffle, channel_shuffle)            \
   X(Pad, pad)                                   \
   X(StochasticDepth, stochastic_depth)          \
+  X(LayerNorm, layer_norm)                      \
+  X(GroupNorm, group_norm)                      \
+  X(Scale, scale)                               \
   X(Dropout, dropout)                           \
   X(Position, position)                         \
   X(ClassToken, class_token)                    \

@@ -3,8 +3,8 @@
 /// What the graph knows of each op, independent of devices: output shape, parameters, what the backward pass
 /// needs from the forward pass, and cost.
 ///
-/// Each op has a make_rule() in ops.cc, window_ops.cc or token_ops.cc. A program without that of an op is not
-/// linked.
+/// Each op has a make_rule() in ops.cc, window_ops.cc, norm_ops.cc or token_ops.cc. A program without that of
+/// an op is not linked.
 ///
 /// Threads  any; the rules are constant
 

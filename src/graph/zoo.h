@@ -86,6 +86,15 @@ class Builder {
   int dropout(int src, const Dropout& attributes, std::string name = "") {
     return append(attributes, {src}, std::move(name));
   }
+  int layer_norm(int src, std::string name, const LayerNorm& attributes = {}) {
+    return append(attributes, {src}, std::move(name));
+  }
+  int group_norm(int src, std::string name, const GroupNorm& attributes) {
+    return append(attributes, {src}, std::move(name));
+  }
+  int scale(int src, std::string name, const Scale& attributes = {}) {
+    return append(attributes, {src}, std::move(name));
+  }
   int position(int src, std::string name, const ParameterNames& parameters = {}) {
     return append(Position{}, {src}, std::move(name), parameters);
   }

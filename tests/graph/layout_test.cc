@@ -98,6 +98,30 @@ TEST(Fingerprint, TellsEveryChangedLayerApart) {
   EXPECT_TRUE(is_new(renamed)) << "checkpoints know parameters by name";
 }
 
+/// Layers that keep [10,4,5], with attributes that are not the usual ones.
+constexpr const char* kSampleNorms = R"(
+[[layer]]
+op = "layer_norm"
+name = "ln"
+epsilon = 1e-6
+[[layer]]
+op = "dense"
+name = "each"
+features = 10
+flatten = false
+[[layer]]
+op = "group_norm"
+name = "gn"
+groups = 5
+epsilon = 0.001
+[[layer]]
+op = "scale"
+name = "ls"
+initial = 1e-6
+dimensions = 1
+weight = "gamma"
+)";
+
 /// Tokens of 10 channels and the first one of them.
 constexpr const char* kOfTokens = R"(
 [[layer]]
@@ -194,6 +218,8 @@ channels = 10
 kernel = [1, 2]
 padding = [0, 2]
 dilation = [1, 2]
+)" + kSampleNorms +
+         R"(
 [[layer]]
 op = "stochastic_depth"
 probability = 1e-9

@@ -195,7 +195,7 @@ TEST(ModelFile, RefusesWrongFirstWeightsAndRates) {
   EXPECT_THAT(refusal("channels = 12", "channels = 11"), HasSubstr("an even number of channels, at most 24"));
 }
 
-// An op that no model file can ask for was forgotten in model_file.cc or in the page that explains them.
+// An op that no model file can ask for was forgotten in layer_kinds.cc or in the page that explains them.
 TEST(ModelFile, HasAWordForEveryOp) {
   const std::string page = base::read_file(std::string(PACELINE_SOURCE_DIR) + "/docs/models.md");
   for (const Attributes& op : all_ops()) {

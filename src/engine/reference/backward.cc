@@ -23,7 +23,8 @@ struct Program<T>::Backward {
     if (T* d = program.d_src(i))
       conv2d_backward_data(program.shapes(i), op, program.d_dst(i), program.weight(i, 0), d);
   }
-  void operator()(const graph::Dense&) const {
+  void operator()(const graph::Dense& op) const {
+    if (!op.flatten) return (*this)(op.at_each_place());
     if (program.learns_[static_cast<std::size_t>(i)])
       dense_backward_weight(program.shapes(i), program.src(i), program.d_dst(i), program.d_weight(i, 0),
                             program.d_weight(i, 1));
@@ -99,6 +100,22 @@ struct Program<T>::Backward {
       for (std::int64_t at = n * sample; at < (n + 1) * sample; ++at) d[at] += program.d_dst(i)[at] * scale;
     });
   }
+  void operator()(const graph::LayerNorm& op) const { normalised(SampleGroups::of(op)); }
+  void operator()(const graph::GroupNorm& op) const { normalised(SampleGroups::of(op)); }
+  void normalised(const SampleGroups& groups) const {
+    if (program.needs_gradient_[static_cast<std::size_t>(i)])
+      group_norm_backward(program.shapes(i), groups, program.src(i), program.weight(i, 0), program.d_dst(i),
+                          program.d_src(i), learned(0), learned(1));
+  }
+  void operator()(const graph::Scale&) const {
+    if (program.needs_gradient_[static_cast<std::size_t>(i)])
+      scale_backward(program.shapes(i), program.src(i), program.weight(i, 0), program.d_dst(i),
+                     program.d_src(i), learned(0));
+  }
+  /// The gradient of a parameter; null if none of the op's learns.
+  [[nodiscard]] T* learned(std::size_t parameter) const {
+    return program.learns_[static_cast<std::size_t>(i)] ? program.d_weight(i, parameter) : nullptr;
+  }
   void operator()(const graph::Dropout& op) const {
     if (T* d = program.d_src(i))
       dropout_backward(
@@ -115,8 +132,7 @@ struct Program<T>::Backward {
     if (T* d = program.d_src(i)) add_backward(program.shapes(i), program.d_dst(i), d);
   }
   void operator()(const graph::ClassToken&) const {
-    T* const d_weight = program.learns_[static_cast<std::size_t>(i)] ? program.d_weight(i, 0) : nullptr;
-    class_token_backward(program.shapes(i), program.d_dst(i), program.d_src(i), d_weight);
+    class_token_backward(program.shapes(i), program.d_dst(i), program.d_src(i), learned(0));
   }
   void operator()(const graph::FirstPlace&) const {
     const OpShapes shapes = program.shapes(i);

@@ -71,6 +71,36 @@ template <typename T>
 void batch_norm_evaluate(const OpShapes& shapes, const graph::BatchNorm& norm, const T* src, const T* weight,
                          const T* bias, const T* running_mean, const T* running_var, T* dst);
 
+// Layer norm, group norm and learned factors of the reference engine.
+//
+// Shapes   src, dst [N, C, H, W]; weight, bias [C]
+
+/// The groups of elements of a sample that share a mean and a variance.
+struct SampleGroups {
+  int channel_groups = 1;  ///< equal groups of channels
+  bool by_place = false;   ///< each place is a group of its own, too
+  double epsilon = 1e-5;
+  static SampleGroups of(const graph::LayerNorm& op) { return {1, true, op.epsilon}; }
+  static SampleGroups of(const graph::GroupNorm& op) { return {op.groups, false, op.epsilon}; }
+};
+
+/// dst = (src - mean) / sqrt(variance + epsilon) * weight + bias.
+template <typename T>
+void group_norm_forward(const OpShapes& shapes, const SampleGroups& groups, const T* src, const T* weight,
+                        const T* bias, T* dst);
+/// Adds to d_src, unless it is null. Overwrites d_weight and d_bias, unless they are null.
+template <typename T>
+void group_norm_backward(const OpShapes& shapes, const SampleGroups& groups, const T* src, const T* weight,
+                         const T* d_dst, T* d_src, T* d_weight, T* d_bias);
+
+/// dst = src * weight of the channel.
+template <typename T>
+void scale_forward(const OpShapes& shapes, const T* src, const T* weight, T* dst);
+/// Adds to d_src, unless it is null. Overwrites d_weight, unless it is null.
+template <typename T>
+void scale_backward(const OpShapes& shapes, const T* src, const T* weight, const T* d_dst, T* d_src,
+                    T* d_weight);
+
 // Dropout of the reference engine: keeps an element with probability 1 - p and scales it by 1 / (1 - p).
 // engine/dropout_mask.h decides which elements are kept.
 //

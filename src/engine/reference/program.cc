@@ -76,7 +76,8 @@ struct Program<T>::Forward {
     conv2d_forward(program.shapes(i), op, program.src(i), program.weight(i, 0), program.weight(i, 1),
                    program.dst(i));
   }
-  void operator()(const graph::Dense&) const {
+  void operator()(const graph::Dense& op) const {
+    if (!op.flatten) return (*this)(op.at_each_place());
     dense_forward(program.shapes(i), program.src(i), program.weight(i, 0), program.weight(i, 1),
                   program.dst(i));
   }
@@ -130,6 +131,17 @@ struct Program<T>::Forward {
       std::transform(program.src(i) + n * sample, program.src(i) + (n + 1) * sample,
                      program.dst(i) + n * sample, [&](T x) { return scale == 0 ? T{0} : x * scale; });
     });
+  }
+  void operator()(const graph::LayerNorm& op) const {
+    group_norm_forward(program.shapes(i), SampleGroups::of(op), program.src(i), program.weight(i, 0),
+                       program.weight(i, 1), program.dst(i));
+  }
+  void operator()(const graph::GroupNorm& op) const {
+    group_norm_forward(program.shapes(i), SampleGroups::of(op), program.src(i), program.weight(i, 0),
+                       program.weight(i, 1), program.dst(i));
+  }
+  void operator()(const graph::Scale&) const {
+    scale_forward(program.shapes(i), program.src(i), program.weight(i, 0), program.dst(i));
   }
   void operator()(const graph::Dropout& op) const {
     if (program.pass_.training)

@@ -72,6 +72,31 @@ struct Epilogue {
   NormBackward gradient;
 };
 
+/// A layer norm's rows: each is normalised by itself.
+struct LayerNormForward {
+  const void* src = nullptr;
+  void* dst = nullptr;
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+  float epsilon = 0;
+  float* statistics = nullptr;  ///< output [rows][2]: mean, 1 / deviation, for backward; may be null
+};
+struct LayerNormBackward {
+  const void* src = nullptr;
+  const void* d_dst = nullptr;
+  void* d_src = nullptr;  ///< may be null or d_dst
+  const float* weight = nullptr;
+  const float* statistics = nullptr;
+};
+
+/// Learned factors of the channels.
+struct ScaleBackward {
+  const void* src = nullptr;
+  const void* d_dst = nullptr;
+  void* d_src = nullptr;  ///< may be null or d_dst
+  const float* weight = nullptr;
+};
+
 /// The `winner` of a max pool's window that has none.
 constexpr int kNoWinner = 255;
 
@@ -135,6 +160,16 @@ struct TypedKernels {
   /// sums[c] += sum of d, sums[channels + c] += sum of d * (src - mean), d the gradient under the mask.
   void (*norm_backward_reduce)(const NormBackward& args, std::int64_t rows, int channels, double* sums);
   void (*norm_backward_apply)(const NormBackward& args, std::int64_t rows, int channels);
+
+  void (*layer_norm)(const LayerNormForward& args, std::int64_t rows, int channels);
+  /// sums[c] += sum of d_dst, sums[channels + c] += sum of d_dst times the normalised value, over rows.
+  /// `scratch`: [2 channels]. Null sums: d_src alone.
+  void (*layer_norm_backward)(const LayerNormBackward& args, std::int64_t rows, int channels, double* sums,
+                              float* scratch);
+  /// dst = src * weight of the channel
+  void (*scale_channels)(const void* src, const float* weight, void* dst, std::int64_t rows, int channels);
+  /// sums[c] += sum of d_dst * src over rows; `sums` has [2 channels].
+  void (*scale_channels_backward)(const ScaleBackward& args, std::int64_t rows, int channels, double* sums);
 
   // Elementwise, over `count` elements. The result may overwrite an operand.
   /// The ops of graph/elementwise.h, defined in elementwise.inc; `kept` is src or dst, whichever the op's

@@ -16,7 +16,9 @@
 #include "engine/cuda/kernels/columns.h"
 #include "engine/cuda/kernels/elementwise.h"
 #include "engine/cuda/kernels/gather.h"
+#include "engine/cuda/kernels/group_norm.h"
 #include "engine/cuda/kernels/kernel.h"
+#include "engine/cuda/kernels/layer_norm.h"
 #include "engine/cuda/kernels/pad.h"
 #include "engine/cuda/kernels/pool.h"
 #include "engine/cuda/kernels/products.h"
@@ -52,7 +54,8 @@ using StorageKernels =
                AveragePoolForward<T>, AveragePoolBackward<T>, GlobalAveragePoolForward<T>,
                GlobalAveragePoolBackward<T>, Dropout<T>, Scale<T>, ScaleGradient<T>, StochasticDepth<T>,
                CopyChannels<T>, PlaceImage<T>, SoftmaxLoss<T>, SoftmaxBackward<T>, PackWeights<T>,
-               UnpackGradient<T>, GatherImages<T>, AddPosition<T>, SumSamples<T>, PutToken<T>, DropToken<T>,
+               UnpackGradient<T>, GatherImages<T>, LayerNormForward<T>, LayerNormGradient<T>,
+               RowGradientSums<T>, ScaleChannels<T>, AddPosition<T>, SumSamples<T>, PutToken<T>, DropToken<T>,
                AttentionForward<T>, AttentionGradientOfQueries<T>, AttentionGradientOfKeys<T>>;
 
 template <typename T, typename... Rules>
@@ -64,7 +67,8 @@ using Kernels = decltype(std::tuple_cat(
     std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
                WriteVotes, JudgeVotes, LarsNorms, LambNorms, LarsRates, GradientSquares, AddSquares,
                ClipFactor, ClipGradients, RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayMix,
-               ArrayTreeLevel>{}));
+               ArrayTreeLevel, RowGradients, GroupNormStatistics, GroupNormCoefficients,
+               GroupNormGradients>{}));
 
 template <typename Kernel, typename Table>
 struct KernelNumber;

@@ -59,7 +59,7 @@ std::vector<float> trained(const graph::Graph& graph, const CompileOptions& opti
 }
 
 // Heads of samples are few, so that rows are divided too.
-TEST(Attention, GivesTheSameBitsForAnyNumberOfThreads) {
+TEST(Attention, KeepsBitsForAnyNumberOfThreads) {
   const auto graph = attending({{24, 13, 9}, 2, true});
   for (const Precision precision : {Precision::f32, Precision::bf16}) {
     const CompileOptions options{.batch = 3, .precision = precision};
@@ -72,7 +72,7 @@ TEST(Attention, GivesTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-TEST(Attention, GivesTheSameBitsOnEveryInstructionSet) {
+TEST(Attention, GivesTheSameBitsOnEveryIsa) {
   const auto graph = attending({{30, 11, 7}, 2, true});
   for (const Precision precision : {Precision::f32, Precision::bf16}) {
     std::vector<std::vector<float>> weights;
@@ -108,7 +108,7 @@ TEST(Attention, KeepsNoSquareOfThePlaces) {
   EXPECT_LT(large, 4.4 * small) << "four times as many places";
 }
 
-TEST(Attention, LetsNaNThroughToItsSampleAlone) {
+TEST(Attention, LetsNaNThroughInItsSample) {
   const auto graph = attending({{16, 6, 6}, 2});
   toy::Samples samples(graph, 0, 2);
   samples.images[40] = std::numeric_limits<float>::quiet_NaN();

@@ -149,6 +149,7 @@ void add_pool_cases(KernelCases& cases);
 void add_token_cases(KernelCases& cases);
 void add_batch_norm_cases(KernelCases& cases);
 void add_batch_norm_backward_cases(KernelCases& cases);
+void add_sample_norm_cases(KernelCases& cases);
 void add_softmax_cases(KernelCases& cases);
 void add_flat_cases(KernelCases& cases);
 void add_update_cases(KernelCases& cases);
@@ -164,6 +165,7 @@ inline const std::vector<KernelFamily>& kernel_families() {
       {"Token", add_token_cases},
       {"BatchNorm", add_batch_norm_cases},
       {"BatchNormBackward", add_batch_norm_backward_cases},
+      {"SampleNorm", add_sample_norm_cases},
       {"Softmax", add_softmax_cases},
       {"Flat", add_flat_cases},
       {"Update", add_update_cases},

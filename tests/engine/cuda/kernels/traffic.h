@@ -129,6 +129,27 @@ std::int64_t traffic_of(const BatchNormGradientApply<T, kMask>& kernel) {
 }
 
 template <typename T>
+std::int64_t bytes_of_rows(const RowThreads& rows) {
+  return rows.rows * rows.channels * static_cast<std::int64_t>(sizeof(T));
+}
+template <typename T>
+std::int64_t traffic_of(const LayerNormForward<T>& kernel) {
+  return 2 * bytes_of_rows<T>(kernel.rows) + (kernel.statistics != nullptr ? 8 * kernel.rows.rows : 0);
+}
+template <typename T>
+std::int64_t traffic_of(const LayerNormGradient<T>& kernel) {
+  return 3 * bytes_of_rows<T>(kernel.rows) + 8 * kernel.rows.rows;
+}
+template <typename T>
+std::int64_t traffic_of(const RowGradientSums<T>& kernel) {
+  return 2 * bytes_of_rows<T>(kernel.columns) + (kernel.statistics != nullptr ? 8 * kernel.columns.rows : 0);
+}
+template <typename T>
+std::int64_t traffic_of(const ScaleChannels<T>& kernel) {
+  return 2 * bytes_of_rows<T>(kernel.columns);
+}
+
+template <typename T>
 std::int64_t traffic_of(const BiasAdd<T>& kernel) {
   return 2 * bytes_of_rows<T>(kernel.columns);
 }

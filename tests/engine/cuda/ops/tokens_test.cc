@@ -26,7 +26,7 @@ graph::Graph vit_of(graph::Shape image, int heads, bool token) {
   return model.finish();
 }
 
-TEST(CudaTokens, ComputeLikeTheReference) {
+TEST(CudaEngine, ComputesTokensLikeTheReference) {
   struct Case {
     graph::Shape image;
     int heads;
@@ -41,7 +41,7 @@ TEST(CudaTokens, ComputeLikeTheReference) {
     }
 }
 
-TEST(CudaTokens, LearnBehindAFrozenBeginning) {
+TEST(CudaEngine, LearnsTokensBehindAFrozenBeginning) {
   graph::Graph graph = vit_of({16, 4, 4}, 2, true);
   EXPECT_EQ(graph::set_rates(graph, graph::frozen_rules("before,token")), "");
   expect_like_reference(graph, {.batch = 5}, 100);
@@ -49,7 +49,7 @@ TEST(CudaTokens, LearnBehindAFrozenBeginning) {
   expect_like_reference(graph, {.batch = 5}, 100);
 }
 
-TEST(CudaTokens, JoinShardsLikeEnginesOfTheirOwn) {
+TEST(CudaEngine, JoinsTokensOfShardsLikeTheTree) {
   constexpr int kShard = 3, kAll = 12;
   const auto graph = vit_of({24, 5, 3}, 2, true);
   for (const Precision precision : kPrecisions) {
@@ -80,7 +80,7 @@ TEST(CudaTokens, JoinShardsLikeEnginesOfTheirOwn) {
   }
 }
 
-TEST(CudaTokens, RefuseHeadsThatSharedMemoryCannotHold) {
+TEST(CudaEngine, RefusesHeadsThatSharedMemoryCannotHold) {
   EXPECT_THAT(
       [] {
         expect_like_reference(vit_of({1040, 1, 1}, 1, false), {.batch = 1}, 100);
