@@ -33,6 +33,9 @@ class Refused(Exception):
     """What a model file cannot hold, as a sentence."""
 
 
+CHANNELS_LAST = "channels last"  # what Value.seen_as is after permute(0, 2, 3, 1), or as [N,places,C]
+
+
 class Value:
     """What a tensor of the recorded pass is: the output of layer `name`. `seen_as` says what views made of it; one that
     `is_spread` is a factor for each channel that was copied to all pixels."""
@@ -57,13 +60,15 @@ class Recorder(TorchFunctionMode):
     def __init__(self, model):
         super().__init__()
         self.parameters = {id(p): name for name, p in list(model.named_parameters()) + list(model.named_buffers())}
-        self.layers, self.values, self.alive = [], {}, []
+        self.layers, self.values, self.alive, self.expanded = [], {}, [], {}
         self.used, self.numbers, self.path = set(), {}, []
         for name, module in model.named_modules():
             if isinstance(module, torch.jit.ScriptModule):
                 raise Refused(f"{name or 'the model'} was compiled by torch.jit, and its calls cannot be seen; record the model before it is compiled")
             if type(module).__name__ in DROPS_SAMPLES:
                 module.forward = self.stochastic_depth(module)
+            if isinstance(module, torch.nn.MultiheadAttention):
+                module.forward = self.attention(module)
             module.register_forward_pre_hook(lambda *_, name=name: self.path.append(name))
             module.register_forward_hook(lambda *_: self.leave())
 
@@ -78,6 +83,11 @@ class Recorder(TorchFunctionMode):
         self.alive.append(tensor)  # so that no other tensor gets its id
         return tensor
 
+    def order_of(self, tensor):
+        """How the tensor's elements are ordered: CHANNELS_LAST, or "images" for all others."""
+        value = self.values.get(id(tensor))
+        return CHANNELS_LAST if value is not None and value.seen_as == CHANNELS_LAST else "images"
+
     def of(self, tensor, seen_as="images", spread_is_ok=False):
         """The layer behind a tensor."""
         value = self.values.get(id(tensor)) if isinstance(tensor, torch.Tensor) else None
@@ -90,13 +100,14 @@ class Recorder(TorchFunctionMode):
             raise Refused(f"its input was reshaped ({value.seen_as})")
         return value.name
 
-    def add(self, op, inputs, result, name=None, **keys):
+    def add(self, op, inputs, result, name=None, order="images", **keys):
+        """`order`: order_of() the result, which is that of the inputs."""
         if name is None:
             self.numbers[op] = self.numbers.get(op, 0) + 1
             name = f"{op}{self.numbers[op]}"
         self.layers.append({"op": op, "name": name, "inputs": inputs, **keys})
         flat = result.dim() == 2
-        return self.keep(result, Value(name, "features" if flat else "images"))
+        return self.keep(result, Value(name, "features" if flat else order))
 
     def owner(self, weight, *others):
         """The module whose parameters these are; each may serve one layer."""
@@ -118,7 +129,24 @@ class Recorder(TorchFunctionMode):
             if getattr(module, "mode", "row") != "row":
                 raise Refused(f"{self.path[-1]}: it drops whole batches (mode '{module.mode}'); only mode 'row' is known")
             p = getattr(module, "p", getattr(module, "drop_prob", None))
-            return self.add("stochastic_depth", [self.of(x)], x.clone(), probability=float(p or 0))
+            order = self.order_of(x)
+            return self.add("stochastic_depth", [self.of(x, order)], x.clone(), order=order, probability=float(p or 0))
+        return forward
+
+    def attention(self, module):
+        def forward(query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, *rest, **more):
+            path, channels, order = self.path[-1], module.embed_dim, {"order": CHANNELS_LAST}
+            for wrong, what in ((not query is key is value, "query, key and value are not one tensor"), (not module.batch_first, "batch_first is off"),
+                                (key_padding_mask is not None or attn_mask is not None, "it has a mask"), (module.dropout > 0, "it has dropout"),
+                                (module.in_proj_weight is None or module.bias_k is not None or module.add_zero_attn, "it has keys of other sizes or added ones")):
+                if wrong:
+                    raise Refused(f"{path}: {what}; only attention of a sequence to itself is known, without mask and dropout")
+            names = {"weight": f"{path}.in_proj_weight", "bias": module.in_proj_bias is not None and f"{path}.in_proj_bias"}
+            self.used.update(name for name in self.parameters.values() if name.startswith(f"{path}."))
+            qkv = self.add("dense", [self.of(query, CHANNELS_LAST)], torch.zeros([*query.shape[:-1], 3 * channels]), f"{path}.in_proj", **order, features=3 * channels, flatten=False, **names)
+            heads = self.add("attention", [self.of(qkv, CHANNELS_LAST)], torch.zeros(query.shape), f"{path}.attention", **order, heads=module.num_heads)
+            out = self.add("dense", [self.of(heads, CHANNELS_LAST)], torch.zeros(query.shape), f"{path}.out_proj", **order, features=channels, flatten=False, bias=module.out_proj.bias is not None)
+            return out, None
         return forward
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -127,6 +155,9 @@ class Recorder(TorchFunctionMode):
         name = getattr(func, "__name__", str(func)).strip("_")
         tracked = [a for a in flatten([args, kwargs]) if isinstance(a, torch.Tensor) and id(a) in self.values]
         made = [r for r in flatten([result]) if isinstance(r, torch.Tensor)]
+        if name == "expand" and id(args[0]) in self.parameters:
+            self.expanded[id(result)] = args[0]
+            self.alive.append(result)
         if not tracked or not made:  # shapes, flags, parameters among themselves
             return result
         handler = HANDLERS.get(name)
@@ -178,16 +209,34 @@ def batch_norm(r, result, input, mean, var, weight=None, bias=None, training=Fal
 
 
 def linear(r, result, input, weight, bias=None):
-    if input.dim() != 2:
-        raise Refused("it is applied at each place of an image; flatten it before")
-    r.add("dense", [r.of(input)], result, r.owner(weight, (bias, "bias")), features=weight.shape[0], bias=bias is not None)
+    order = r.order_of(input)
+    if input.dim() != 2 and order != CHANNELS_LAST:
+        raise Refused("it is applied along the last dimension, which is not the channels; flatten or permute it before")
+    r.add("dense", [r.of(input, order)], result, r.owner(weight, (bias, "bias")), order, features=weight.shape[0],
+          bias=bias is not None, flatten=input.dim() == 2)
+
+
+def layer_norm(r, result, input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    order = r.order_of(input)
+    if len(normalized_shape) != 1 or (input.dim() != 2 and order != CHANNELS_LAST):
+        raise Refused(f"it is over the last dimensions, {list(normalized_shape)}; only that over the channels is known")
+    if weight is None or bias is None:
+        raise Refused("it must have weight and bias")
+    r.add("layer_norm", [r.of(input, order)], result, r.owner(weight, (bias, "bias")), order, epsilon=eps)
+
+
+def group_norm(r, result, input, num_groups, weight=None, bias=None, eps=1e-5):
+    if weight is None or bias is None:
+        raise Refused("it must have weight and bias")
+    r.add("group_norm", [r.of(input)], result, r.owner(weight, (bias, "bias")), groups=num_groups, epsilon=eps)
 
 
 def elementwise(op):
     def handler(r, result, input, *args, **kwargs):
         if op == "gelu" and kwargs.get("approximate", "none") != "none":
             raise Refused("only the exact GELU is known")
-        r.add(op, [r.of(input)], result)
+        order = r.order_of(input)
+        r.add(op, [r.of(input, order)], result, order=order)
     return handler
 
 
@@ -201,15 +250,46 @@ def clamp(r, result, input, min=None, max=None):
     hardtanh(r, result, input, min, max)
 
 
+def learned(r, tensor):
+    """The name of a parameter that serves one layer, as it is or expanded; None: it is none."""
+    name = r.parameters.get(id(r.expanded.get(id(tensor), tensor)))
+    if name in r.used:
+        raise Refused(f"{name} is used twice: layers cannot share weights")
+    return name
+
+
+def position(r, result, input, weight):
+    name = r.parameters[id(weight)]
+    if r.order_of(input) != CHANNELS_LAST or input.dim() != 3 or weight.shape != (1, *input.shape[1:]):
+        raise Refused(f"{name} of {list(weight.shape)} is added; only one of [1, places, channels] to [N, places, channels] is known")
+    r.used.add(learned(r, weight))
+    r.add("position", [r.of(input, CHANNELS_LAST)], result, name, CHANNELS_LAST, weight=name)
+
+
+def class_token(r, result, tensors):
+    name = learned(r, tensors[0])
+    if len(tensors) != 2 or name is None or tensors[0].shape[1] != 1:
+        raise Refused("it joins places; only one learned place in front of the others can be joined")
+    r.used.add(name)
+    r.add("class_token", [r.of(tensors[1], CHANNELS_LAST)], result, name, CHANNELS_LAST, weight=name)
+
+
 def add(r, result, input, other, alpha=1, out=None):
+    for weight, value in ((input, other), (other, input)):
+        if alpha == 1 and id(weight) in r.parameters and id(value) in r.values:
+            return position(r, result, value, weight)
     if alpha != 1 or not isinstance(other, torch.Tensor) or not isinstance(input, torch.Tensor) or input.shape != other.shape:
         raise Refused("only two tensors of one shape can be added")
-    r.add("add", [r.of(input), r.of(other)], result)
+    order = r.order_of(input)
+    r.add("add", [r.of(input, order), r.of(other, order)], result, order=order)
 
 
 def mul(r, result, input, other, out=None):
     if not isinstance(other, torch.Tensor) or not isinstance(input, torch.Tensor):
         raise Refused("only two tensors can be multiplied")
+    for factor, value in ((input, other), (other, input)):
+        if id(factor) in r.parameters and id(value) in r.values:
+            return scale(r, result, value, factor)
     is_spread = [r.values[id(x)].is_spread for x in (input, other) if id(x) in r.values]
     if input.shape != result.shape or is_spread == [True, False]:  # the factor comes first
         input, other = other, input
@@ -218,7 +298,23 @@ def mul(r, result, input, other, out=None):
     r.add("mul", [r.of(input), r.of(other, spread_is_ok=True)], result)
 
 
+def scale(r, result, input, factor):
+    """A learned factor for each channel."""
+    name, order = r.parameters[id(factor)], r.order_of(input)
+    channels = input.shape[3 if order == CHANNELS_LAST else 1] if input.dim() in (2, 4) else 0
+    flat = tuple(factor.shape) == (channels,) and (order == CHANNELS_LAST or input.dim() == 2)
+    if not flat and not (tuple(factor.shape) == (channels, 1, 1) and order == "images" and input.dim() == 4):
+        raise Refused(f"{name} of {list(factor.shape)} is not a factor for each channel")
+    if name in r.used:
+        raise Refused(f"{name} is used twice: layers cannot share weights")
+    r.used.add(name)
+    first = {} if bool((factor != factor.flatten()[0]).any()) else {"initial": float(f"{factor.flatten()[0].item():.7g}")}
+    r.add("scale", [r.of(input, order)], result, name, order, **first, dimensions=factor.dim(), weight=name)
+
+
 def cat(r, result, tensors, dim=0, out=None):
+    if r.order_of(tensors[-1]) == CHANNELS_LAST and result.dim() == 3 and dim in (1, -2):
+        return class_token(r, result, tensors)
     if dim not in (1, 1 - result.dim()):
         raise Refused(f"it joins along dimension {dim}; only channels, dimension 1, can be joined")
     own = [i for i, tensor in enumerate(tensors) if id(tensor) in r.values]
@@ -258,13 +354,19 @@ def adaptive_avg_pool2d(r, result, input, output_size):
 
 
 def mean(r, result, input, dim=None, keepdim=False, dtype=None, out=None):
-    if dim is None or sorted(d % input.dim() for d in pair(dim)) != [2, 3]:
+    over = None if dim is None else sorted(d % input.dim() for d in ((dim,) if isinstance(dim, int) else dim))
+    if r.order_of(input) == CHANNELS_LAST and over == list(range(1, input.dim() - 1)) and not keepdim:
+        return r.add("global_average_pool", [r.of(input, CHANNELS_LAST)], result)
+    if over != [2, 3]:
         raise Refused(f"it is over dimensions {dim}; only that over height and width, [2, 3], is known")
     r.add("global_average_pool", [r.of(input)], result)
 
 
 def dropout(r, result, input, p=0.5, training=True, inplace=False):
-    r.add("dropout", [r.of(input)], result, probability=float(p))
+    if p == 0:
+        return r.keep(result, r.values[id(input)])  # it changes nothing
+    order = r.order_of(input)
+    r.add("dropout", [r.of(input, order)], result, order=order, probability=float(p))
 
 
 def slices(r, result, input, sizes):
@@ -304,6 +406,8 @@ def getitem(r, result, input, index):
     if Ellipsis in index:
         at = index.index(Ellipsis)
         index[at:at + 1] = [slice(None)] * (input.dim() - len(index) + 1)
+    if r.order_of(input) == CHANNELS_LAST and input.dim() == 3 and [i if isinstance(i, int) else i == slice(None) for i in index] in ([True, 0], [True, 0, True]):
+        return r.add("first_place", [r.of(input, CHANNELS_LAST)], result)
     ranges = [i.indices(size) if isinstance(i, slice) else (0, -1, 1) for i, size in zip(index, input.shape)]
     ranges += [(0, size, 1) for size in input.shape[len(ranges):]]
     if any(end <= begin or step < 1 for begin, end, step in ranges) or ranges[0] != (0, input.shape[0], 1) or ranges[1][2] != 1:
@@ -327,6 +431,8 @@ def reshape(r, result, input, *sizes):
     value, n, shape = r.values[id(input)], input.shape[0], tuple(result.shape)
     if shape == tuple(input.shape):
         r.keep(result, value)
+    elif value.seen_as == "images" and len(shape) == 3 and input.dim() == 4 and shape[:2] == tuple(input.shape[:2]):
+        r.keep(result, Value(value.name, "places"))  # [N,C,H W]
     elif value.seen_as in ("images", "features") and len(shape) == 2 and shape[0] == n:
         r.keep(result, Value(value.name, "features"))
     elif value.seen_as in ("images", "features") and shape == tuple(input.shape[:2]) + (1, 1):
@@ -343,6 +449,8 @@ def reshape(r, result, input, *sizes):
 
 def transpose(r, result, input, first, second):
     value = r.values[id(input)]
+    if input.dim() == 3 and value.seen_as in ("places", CHANNELS_LAST) and {first % 3, second % 3} == {1, 2}:
+        return r.keep(result, Value(value.name, "places" if value.seen_as == CHANNELS_LAST else CHANNELS_LAST))
     if value.seen_as != "groups" or {first, second} != {1, 2}:
         raise Refused(f"it exchanges dimensions {first} and {second}; only a channel shuffle may")
     r.keep(result, Value(value.name, "exchanged groups", value.groups))
@@ -356,9 +464,15 @@ def expand(r, result, input, *sizes):
 
 def permute(r, result, input, *order):
     order = tuple(order[0]) if len(order) == 1 else order
-    if order != (0, 2, 1, 3, 4):
-        raise Refused(f"it orders dimensions as {order}; only a channel shuffle may")
-    transpose(r, result, input, 1, 2)
+    value = r.values[id(input)]
+    if order == (0, 2, 3, 1) and value.seen_as == "images":
+        r.keep(result, Value(value.name, CHANNELS_LAST, is_spread=value.is_spread))
+    elif order == (0, 3, 1, 2) and value.seen_as == CHANNELS_LAST:
+        r.keep(result, Value(value.name, is_spread=value.is_spread))
+    elif order in ((0, 2, 1), (0, 2, 1, 3, 4)):
+        transpose(r, result, input, 1, 2)
+    else:
+        raise Refused(f"it orders dimensions as {order}; only channels may become the last, and come back, or be shuffled")
 
 
 def same(r, result, input, *args, **kwargs):
@@ -386,7 +500,7 @@ def ending(r, result, *args, **kwargs):
 
 
 HANDLERS = {
-    "conv2d": conv2d, "batch_norm": batch_norm, "linear": linear, "hardtanh": hardtanh, "clamp": clamp, "cat": cat, "concat": cat,
+    "conv2d": conv2d, "batch_norm": batch_norm, "layer_norm": layer_norm, "group_norm": group_norm, "linear": linear, "hardtanh": hardtanh, "clamp": clamp, "cat": cat, "concat": cat,
     "relu": elementwise("relu"), "relu6": elementwise("relu6"), "silu": elementwise("silu"), "gelu": elementwise("gelu"),
     "hardswish": elementwise("hard_swish"), "hardsigmoid": elementwise("hard_sigmoid"), "sigmoid": elementwise("sigmoid"),
     "tanh": elementwise("tanh"), "add": add, "iadd": add, "radd": add, "mul": mul, "imul": mul, "rmul": mul,
@@ -402,15 +516,37 @@ HANDLERS = {
 
 # ---- the recorded layers, computed again
 
+def at_each_place(call, x):
+    """`call` along the last dimension of [N, H, W, C]."""
+    return call(x) if x.dim() == 2 else call(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
 def compute(layer, x, weights):
     op, name = layer["op"], layer["name"]
-    weight, bias = weights.get(name + ".weight"), weights.get(name + ".bias")
+    bias = weights.get(layer["bias"] if isinstance(layer.get("bias"), str) else name + ".bias")
+    weight = weights.get(layer.get("weight", name + ".weight"))
     if op == "conv2d":
         return F.conv2d(x[0], weight, bias, layer["stride"], layer["padding"], layer["dilation"], layer["groups"])
     if op == "batch_norm":
         return F.batch_norm(x[0], weights[name + ".running_mean"], weights[name + ".running_var"], weight, bias, False, 0, layer["epsilon"])
     if op == "dense":
-        return F.linear(x[0].flatten(1), weight, bias)
+        return F.linear(x[0].flatten(1), weight, bias) if layer["flatten"] else at_each_place(lambda a: F.linear(a, weight, bias), x[0])
+    if op == "layer_norm":
+        return at_each_place(lambda a: F.layer_norm(a, weight.shape, weight, bias, layer["epsilon"]), x[0])
+    if op == "group_norm":
+        return F.group_norm(x[0], layer["groups"], weight, bias, layer["epsilon"])
+    if op == "scale":
+        return x[0] * (weight.flatten() if x[0].dim() == 2 else weight.reshape(-1, 1, 1))
+    if op == "position":
+        return x[0] + weight.transpose(1, 2).reshape(1, *x[0].shape[1:])
+    if op == "class_token":
+        return torch.cat([weight.transpose(1, 2).expand(len(x[0]), -1, -1), x[0].flatten(2)], 2).unsqueeze(3)
+    if op == "first_place":
+        return x[0].flatten(2)[:, :, 0]
+    if op == "attention":
+        n, c, h, w = x[0].shape
+        q, k, v = x[0].reshape(n, 3, layer["heads"], c // 3 // layer["heads"], h * w).transpose(3, 4).unbind(1)
+        return (torch.softmax(q @ k.transpose(2, 3) / q.shape[3]**0.5, 3) @ v).transpose(2, 3).reshape(n, c // 3, h, w)
     if op == "max_pool":
         return F.max_pool2d(x[0], layer["kernel"], layer["stride"], layer["padding"], ceil_mode=layer["ceil"])
     if op == "average_pool":
@@ -483,7 +619,7 @@ def used_by(layers, last):
 
 # ---- the files
 
-DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "ceil": False, "count_padding": True, "begin": 0, **{side: 0 for side in SIDES}, "epsilon": 1e-5, "momentum": 0.1}
+DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "ceil": False, "count_padding": True, "begin": 0, "flatten": True, "initial": 1.0, "dimensions": 3, **{side: 0 for side in SIDES}, "epsilon": 1e-5, "momentum": 0.1}
 
 
 def toml(layers, title, shape):
