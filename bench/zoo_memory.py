@@ -20,7 +20,7 @@ from pathlib import Path
 import record
 
 MEMORY, ACTIVATIONS = 0.10, 0.03
-BATCHES = {"wide-resnet-28-10": 16, "small-mobile": 256, "small-inception": 256, "small-cnn": 256}  # 64 of small images else, 8 of large ones
+BATCHES = {"wide-resnet-28-10": 16, "small-mobile": 256, "small-inception": 256, "small-norm": 256, "small-cnn": 256}  # 64 of small images else, 8 of large ones
 
 
 def run(words):

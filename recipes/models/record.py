@@ -80,12 +80,23 @@ def vit_cifar():
     return torchvision.models.vision_transformer.VisionTransformer(image_size=32, patch_size=4, num_layers=9, num_heads=3, hidden_dim=192, mlp_dim=384, num_classes=10)
 
 
+def convnext_cifar():
+    """A ConvNeXt (Liu et al. 2022) for 32x32 images: patches of 2x2, three stages of two blocks."""
+    block = torchvision.models.convnext.CNBlockConfig
+    model = torchvision.models.ConvNeXt([block(48, 96, 2), block(96, 192, 2), block(192, None, 2)], 0.1, num_classes=10)
+    model.features[0][0] = nn.Conv2d(3, 48, 2, 2)
+    return model
+
+
 OF_TORCHVISION = ("resnet34", "resnet50", "resnet101", "resnet152", "wide_resnet50_2", "resnext50_32x4d", "vgg16_bn", "mobilenet_v2",
-                  "mobilenet_v3_small", "efficientnet_b0", "regnet_y_400mf", "densenet121", "shufflenet_v2_x1_0", "vit_b_16")
+                  "mobilenet_v3_small", "efficientnet_b0", "regnet_y_400mf", "densenet121", "shufflenet_v2_x1_0",
+                  "convnext_tiny", "vit_b_16")
 MODELS = {name: (getattr(torchvision.models, name), [3, 224, 224]) for name in OF_TORCHVISION}
 MODELS["preact-resnet18-cifar"] = (preact_resnet18_cifar, [3, 32, 32])
 MODELS["wide-resnet-28-10"] = (wide_resnet_28_10, [3, 32, 32])
+MODELS["convnext-cifar"] = (convnext_cifar, [3, 32, 32])
 MODELS["vit-cifar"] = (vit_cifar, [3, 32, 32])
+FIRST_WEIGHTS = {"convnext_tiny": "normal", "convnext-cifar": "normal"}  # where torchvision's are not PyTorch's
 
 
 def main():
@@ -98,6 +109,9 @@ def main():
             sys.exit(f"record.py: no model {name}; there are {', '.join(MODELS)}")
         make, shape = MODELS[name]
         layers, _, _ = paceline_model.record(make(), shape)
+        for layer in layers:
+            if name in FIRST_WEIGHTS and layer["op"] in ("conv2d", "dense"):
+                layer["init"] = FIRST_WEIGHTS[name]
         text = paceline_model.toml(layers, name, shape)
         path = HERE / f"{name}.toml"
         if not arguments.check:

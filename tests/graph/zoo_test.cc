@@ -47,7 +47,8 @@ INSTANTIATE_TEST_SUITE_P(Zoo, ParameterCount,
                                          Count{"resnet18", {3, 64, 64}, 10, 11'181'642},
                                          Count{"mnist-cnn", {1, 28, 28}, 10, 1'199'882},
                                          Count{"mnist-cnn", {3, 32, 32}, 10, 1'626'442},
-                                         Count{"resnet8-cifar", {3, 32, 32}, 10, 78'042}));
+                                         Count{"resnet8-cifar", {3, 32, 32}, 10, 78'042},
+                                         Count{"convnext-cifar", {3, 32, 32}, 10, 908'890}));
 
 TEST(Zoo, EveryModelTakesAnyImageThatMakesSense) {
   for (const std::string& name : models_in_code())
@@ -84,7 +85,7 @@ TEST(Zoo, FilesHaveTheParametersOfTheirModels) {
       {"resnet152", 60'192'808},         {"wide_resnet50_2", 68'883'240}, {"resnext50_32x4d", 25'028'904},
       {"vgg16_bn", 138'365'992},         {"mobilenet_v2", 3'504'872},     {"mobilenet_v3_small", 2'542'856},
       {"efficientnet_b0", 5'288'548},    {"regnet_y_400mf", 4'344'144},   {"densenet121", 7'978'856},
-      {"shufflenet_v2_x1_0", 2'278'604}, {"vit_b_16", 86'567'656}};
+      {"shufflenet_v2_x1_0", 2'278'604}, {"convnext_tiny", 28'589'128},   {"vit_b_16", 86'567'656}};
   for (const auto& [name, count] : parameters)
     EXPECT_EQ(make_model(name, {3, 224, 224}, 1000, 0).trainable_elements(), count) << name;
   // 64 patches of 3x4x4 and the class token; 9 blocks of two layer norms, attention and two dense layers.

@@ -37,7 +37,7 @@ except ImportError as error:
     sys.exit(77)
 
 # Height and width, of which a plain double-precision loop computes a step in seconds, and what the model is made with.
-FAMILIES = {"alexnet": (64, {}), "densenet121": (32, {}), "efficientnet_b0": (64, {}), "googlenet": (64, {"aux_logits": False, "init_weights": False}),
+FAMILIES = {"alexnet": (64, {}), "convnext_tiny": (64, {"layer_scale": 0.3}), "densenet121": (32, {}), "efficientnet_b0": (64, {}), "googlenet": (64, {"aux_logits": False, "init_weights": False}),
             "inception_v3": (139, {"aux_logits": False, "init_weights": False}), "mnasnet1_0": (64, {}), "mobilenet_v2": (64, {}),
             "mobilenet_v3_small": (64, {}), "regnet_y_400mf": (64, {}), "resnet50": (96, {}), "resnext50_32x4d": (96, {}),
             "shufflenet_v2_x1_0": (64, {}), "squeezenet1_1": (64, {}), "vgg16_bn": (32, {}), "wide_resnet50_2": (96, {})}

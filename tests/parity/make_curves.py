@@ -41,6 +41,7 @@ MNIST = ["--model", "mnist-cnn", "--channels", "1", "--size", "28"]
 SMALL = ["--model", str(ROOT / "recipes/models/small-cnn.toml"), "--size", "16"]
 INCEPTION = ["--model", str(ROOT / "recipes/models/small-inception.toml"), "--size", "16"]
 MOBILE = ["--model", str(ROOT / "recipes/models/small-mobile.toml"), "--size", "16"]
+NORM = ["--model", str(ROOT / "recipes/models/small-norm.toml"), "--size", "16"]
 CIFAR = ["--model", "resnet18-cifar"]
 WEIGHTS = ["--class-weights", "0.25,0.5,2,1,1.5,0.75,3,1,0.4,1.2"]
 LAMB = ["--lamb", "--lr", "0.01", "--weight-decay", "0.01"]
@@ -52,7 +53,7 @@ JOBS = [[*MNIST, "--batch", "32", "--lr", "0.01", "--margin", "5e-6"], SMALL, MO
         [*CIFAR, "--batch", "32", "--steps", "5"], ["--model", "resnet18", "--size", "64", "--batch", "8", "--lr", "0.01", "--plain"],
         [*CIFAR, "--batch", "4", "--lr", "0.01", "--plain"], [*SMALL, *WEIGHTS], [*SMALL, *WEIGHTS, "--plain"],
         [*SMALL, "--clip-norm", "0.5"], [*SMALL, "--clip-norm", "0.5", "--plain"],
-        [*SMALL, *LAMB], [*SMALL, *LAMB, "--plain"]]
+        [*SMALL, *LAMB], [*SMALL, *LAMB, "--plain"], NORM, [*NORM, "--plain"]]
 SHIFT = 1e-3  # kShift of parity_run.cc, and of models.py
 
 

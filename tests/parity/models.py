@@ -197,6 +197,32 @@ class SmallInception(nn.Module):
         return self.fc(F.adaptive_avg_pool2d(x, (3, 2)).flatten(1))
 
 
+class SmallNorm(nn.Module):
+    """recipes/models/small-norm.toml, which was recorded from this class: a ConvNeXt's block and a group norm. Layer norms and dense
+    layers where the channels are the last dimension, learned factors of both shapes."""
+
+    def __init__(self, channels=3, classes=10):
+        super().__init__()
+        self.stem = nn.Conv2d(channels, 16, 2, 2)
+        self.depthwise = nn.Conv2d(16, 16, 7, padding=3, groups=16)
+        self.norm = nn.LayerNorm(16, eps=1e-6)
+        self.widen, self.narrow = nn.Linear(16, 40), nn.Linear(40, 16, bias=False)
+        self.layer_scale = nn.Parameter(torch.full((16, 1, 1), 0.5))
+        self.gamma = nn.Parameter(torch.ones(40))
+        self.down = nn.Conv2d(16, 24, 2, 2, bias=False)
+        self.group = nn.GroupNorm(3, 24)
+        self.last = nn.LayerNorm(24)
+        self.fc = nn.Linear(24, classes)
+
+    def forward(self, x):
+        x = self.stem(x)
+        y = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
+        y = self.narrow(self.gamma * F.gelu(self.widen(y))).permute(0, 3, 1, 2)
+        x = x + self.layer_scale * y
+        x = F.gelu(self.group(self.down(x)))
+        return self.fc(self.last(x.mean((2, 3))))
+
+
 RESNET18 = [(64, 2), (128, 2), (256, 2), (512, 2)]
 
 
@@ -215,6 +241,8 @@ def make(name, channels, height, width, classes):
         return SmallInception(channels, classes)
     if name.endswith("/small-mobile.toml"):
         return SmallMobile(channels, classes)
+    if name.endswith("/small-norm.toml"):
+        return SmallNorm(channels, classes)
     import torchvision  # what follows needs it alone
 
     if name == "vit-cifar":

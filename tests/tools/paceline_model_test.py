@@ -73,6 +73,28 @@ class Tokens(nn.Module):
         return self.fc(self.reads(x + F.gelu(self.mlp(x))))
 
 
+class ChannelsLast(nn.Module):
+    """A module that sees the channels as the last dimension."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x):
+        return self.module(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class Factor(nn.Module):
+    """A learned factor, as ConvNeXt's layer_scale."""
+
+    def __init__(self, *shape):
+        super().__init__()
+        self.factor = nn.Parameter(torch.full(shape, 1e-6))
+
+    def forward(self, x):
+        return self.factor * x
+
+
 def record(call, channels=8, size=16):
     model = Plain(call, channels)
     model(torch.rand(1, 3, size, size))
@@ -116,6 +138,12 @@ class Records(unittest.TestCase):
             (lambda x: x + x, [("add", {})]), (lambda x: x.mul(torch.sigmoid(x)), [("sigmoid", {}), ("mul", {})]),
             (lambda x: torch.cat([x, x], 1), [("concat", {})]), (lambda x: torch.cat([x], 1), []), (lambda x: x[:, 2:5], [("slice", {"begin": 2, "channels": 3})]),
             (lambda x: x.chunk(2, 1)[1], [("slice", {"begin": 4, "channels": 4})]), (shuffle, [("channel_shuffle", {"groups": 2})]),
+            (lambda x: F.gelu(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2), [("gelu", {})]),
+            (ChannelsLast(nn.LayerNorm(8, eps=1e-6)), [("layer_norm", {"name": "call.module", "epsilon": 1e-6})]),
+            (ChannelsLast(nn.Linear(8, 5, bias=False)), [("dense", {"features": 5, "bias": False, "flatten": False})]),
+            (nn.GroupNorm(4, 8), [("group_norm", {"name": "call", "groups": 4, "epsilon": 1e-5})]),
+            (Factor(8, 1, 1), [("scale", {"weight": "call.factor", "initial": 1e-6, "dimensions": 3})]),
+            (ChannelsLast(Factor(8)), [("scale", {"weight": "call.module.factor", "dimensions": 1})]),
             (lambda x: F.adaptive_avg_pool2d(x, 1).sigmoid().expand_as(x) * x,
              [("global_average_pool", {}), ("sigmoid", {}), ("mul", {})]),
         ]:
@@ -157,6 +185,14 @@ class Records(unittest.TestCase):
             (lambda x: x * 2.0, r"mul of .*only two tensors"),
             (lambda x: x + 1, r"add of .*only two tensors"),
             (lambda x: F.softmax(x.mean((2, 3)), 1), r"Paceline adds the softmax itself"),
+            (nn.LayerNorm([8, 14, 14]), r"over the last dimensions, \[8, 14, 14\]; only that over the channels"),
+            (nn.LayerNorm(14), r"over the last dimensions, \[14\]; only that over the channels"),
+            (ChannelsLast(nn.LayerNorm(8, elementwise_affine=False)), r"it must have weight and bias"),
+            (nn.Linear(14, 3), r"along the last dimension, which is not the channels"),
+            (lambda x: x.permute(0, 2, 3, 1).mean((1, 2)), r"its input was reshaped|over dimensions"),
+            (lambda x: x.permute(0, 3, 2, 1), r"it orders dimensions as \(0, 3, 2, 1\)"),
+            (lambda x: x + x.permute(0, 2, 3, 1)[:, :, :, :1].permute(0, 3, 1, 2), r"was reshaped"),
+            (Factor(14), r"call.factor of \[14\] is not a factor for each channel"),
         ]:
             with self.assertRaisesRegex(paceline_model.Refused, sentence):
                 record(call)
@@ -186,7 +222,7 @@ class Records(unittest.TestCase):
             paceline_model.HANDLERS["relu"] = kept
 
     def test_the_recorded_file_is_that_of_the_recipes(self):
-        for model, name in [(models.SmallMobile(), "small-mobile"), (models.SmallInception(), "small-inception")]:
+        for model, name in [(models.SmallMobile(), "small-mobile"), (models.SmallInception(), "small-inception"), (models.SmallNorm(), "small-norm")]:
             layers = paceline_model.record(model, (3, 16, 16))[0]
             self.assertEqual(paceline_model.toml(layers, name, [3, 32, 32]), (ROOT / f"recipes/models/{name}.toml").read_text())
 

@@ -146,6 +146,21 @@ TEST_F(Bits, SpeedrunGivesTheSameBitsForAnyNumberOfWorkersAndResumed) {
   EXPECT_EQ(checkpoint_in_parts(options), one);
 }
 
+TEST_F(Bits, NormsOfSamplesGiveTheSameBits) {
+  Options options = small();
+  options.model = "small-norm";
+  options.shard = 4;
+  options.threads = 1;
+  const std::string one = checkpoint_of(options, "one");
+  for (const int workers : {1, 2, 4})
+    for (const int threads : {1, 2}) {
+      options.workers = workers;
+      options.threads = threads;
+      EXPECT_EQ(checkpoint_of(options, fmt::format("{}-{}", workers, threads)), one)
+          << workers << " workers, " << threads << " threads each";
+    }
+}
+
 TEST_F(Bits, MobileLayersGiveTheSameBits) {
   std::string model = base::read_file(std::string(PACELINE_SOURCE_DIR) + "/recipes/models/small-mobile.toml");
   const std::string last = "[[layer]]\nop = \"global_average_pool\"\nname = \"global_average_pool2\"\n";
