@@ -75,6 +75,11 @@ def wide_resnet_28_10():
     return PreActNet(16, [160, 320, 640], 4, dropout=0.3)
 
 
+def vit_cifar():
+    """A vision transformer of torchvision's code for 32x32: patches of 4x4, so that there are 64 and the class token; narrower blocks than ViT-Ti's."""
+    return torchvision.models.vision_transformer.VisionTransformer(image_size=32, patch_size=4, num_layers=9, num_heads=3, hidden_dim=192, mlp_dim=384, num_classes=10)
+
+
 def convnext_cifar():
     """A ConvNeXt (Liu et al. 2022) for 32x32 images: patches of 2x2, three stages of two blocks."""
     block = torchvision.models.convnext.CNBlockConfig
@@ -85,11 +90,12 @@ def convnext_cifar():
 
 OF_TORCHVISION = ("resnet34", "resnet50", "resnet101", "resnet152", "wide_resnet50_2", "resnext50_32x4d", "vgg16_bn", "mobilenet_v2",
                   "mobilenet_v3_small", "efficientnet_b0", "regnet_y_400mf", "densenet121", "shufflenet_v2_x1_0",
-                  "convnext_tiny")
+                  "convnext_tiny", "vit_b_16")
 MODELS = {name: (getattr(torchvision.models, name), [3, 224, 224]) for name in OF_TORCHVISION}
 MODELS["preact-resnet18-cifar"] = (preact_resnet18_cifar, [3, 32, 32])
 MODELS["wide-resnet-28-10"] = (wide_resnet_28_10, [3, 32, 32])
 MODELS["convnext-cifar"] = (convnext_cifar, [3, 32, 32])
+MODELS["vit-cifar"] = (vit_cifar, [3, 32, 32])
 FIRST_WEIGHTS = {"convnext_tiny": "normal", "convnext-cifar": "normal"}  # where torchvision's are not PyTorch's
 
 

@@ -33,7 +33,7 @@ class Refused(Exception):
     """What a model file cannot hold, as a sentence."""
 
 
-CHANNELS_LAST = "channels last"  # what Value.seen_as is after permute(0, 2, 3, 1)
+CHANNELS_LAST = "channels last"  # what Value.seen_as is after permute(0, 2, 3, 1), or as [N,places,C]
 
 
 class Value:
@@ -60,13 +60,15 @@ class Recorder(TorchFunctionMode):
     def __init__(self, model):
         super().__init__()
         self.parameters = {id(p): name for name, p in list(model.named_parameters()) + list(model.named_buffers())}
-        self.layers, self.values, self.alive = [], {}, []
+        self.layers, self.values, self.alive, self.expanded = [], {}, [], {}
         self.used, self.numbers, self.path = set(), {}, []
         for name, module in model.named_modules():
             if isinstance(module, torch.jit.ScriptModule):
                 raise Refused(f"{name or 'the model'} was compiled by torch.jit, and its calls cannot be seen; record the model before it is compiled")
             if type(module).__name__ in DROPS_SAMPLES:
                 module.forward = self.stochastic_depth(module)
+            if isinstance(module, torch.nn.MultiheadAttention):
+                module.forward = self.attention(module)
             module.register_forward_pre_hook(lambda *_, name=name: self.path.append(name))
             module.register_forward_hook(lambda *_: self.leave())
 
@@ -131,12 +133,31 @@ class Recorder(TorchFunctionMode):
             return self.add("stochastic_depth", [self.of(x, order)], x.clone(), order=order, probability=float(p or 0))
         return forward
 
+    def attention(self, module):
+        def forward(query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, *rest, **more):
+            path, channels, order = self.path[-1], module.embed_dim, {"order": CHANNELS_LAST}
+            for wrong, what in ((not query is key is value, "query, key and value are not one tensor"), (not module.batch_first, "batch_first is off"),
+                                (key_padding_mask is not None or attn_mask is not None, "it has a mask"), (module.dropout > 0, "it has dropout"),
+                                (module.in_proj_weight is None or module.bias_k is not None or module.add_zero_attn, "it has keys of other sizes or added ones")):
+                if wrong:
+                    raise Refused(f"{path}: {what}; only attention of a sequence to itself is known, without mask and dropout")
+            names = {"weight": f"{path}.in_proj_weight", "bias": module.in_proj_bias is not None and f"{path}.in_proj_bias"}
+            self.used.update(name for name in self.parameters.values() if name.startswith(f"{path}."))
+            qkv = self.add("dense", [self.of(query, CHANNELS_LAST)], torch.zeros([*query.shape[:-1], 3 * channels]), f"{path}.in_proj", **order, features=3 * channels, flatten=False, **names)
+            heads = self.add("attention", [self.of(qkv, CHANNELS_LAST)], torch.zeros(query.shape), f"{path}.attention", **order, heads=module.num_heads)
+            out = self.add("dense", [self.of(heads, CHANNELS_LAST)], torch.zeros(query.shape), f"{path}.out_proj", **order, features=channels, flatten=False, bias=module.out_proj.bias is not None)
+            return out, None
+        return forward
+
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         name = getattr(func, "__name__", str(func)).strip("_")
         tracked = [a for a in flatten([args, kwargs]) if isinstance(a, torch.Tensor) and id(a) in self.values]
         made = [r for r in flatten([result]) if isinstance(r, torch.Tensor)]
+        if name == "expand" and id(args[0]) in self.parameters:
+            self.expanded[id(result)] = args[0]
+            self.alive.append(result)
         if not tracked or not made:  # shapes, flags, parameters among themselves
             return result
         handler = HANDLERS.get(name)
@@ -229,7 +250,34 @@ def clamp(r, result, input, min=None, max=None):
     hardtanh(r, result, input, min, max)
 
 
+def learned(r, tensor):
+    """The name of a parameter that serves one layer, as it is or expanded; None: it is none."""
+    name = r.parameters.get(id(r.expanded.get(id(tensor), tensor)))
+    if name in r.used:
+        raise Refused(f"{name} is used twice: layers cannot share weights")
+    return name
+
+
+def position(r, result, input, weight):
+    name = r.parameters[id(weight)]
+    if r.order_of(input) != CHANNELS_LAST or input.dim() != 3 or weight.shape != (1, *input.shape[1:]):
+        raise Refused(f"{name} of {list(weight.shape)} is added; only one of [1, places, channels] to [N, places, channels] is known")
+    r.used.add(learned(r, weight))
+    r.add("position", [r.of(input, CHANNELS_LAST)], result, name, CHANNELS_LAST, weight=name)
+
+
+def class_token(r, result, tensors):
+    name = learned(r, tensors[0])
+    if len(tensors) != 2 or name is None or tensors[0].shape[1] != 1:
+        raise Refused("it joins places; only one learned place in front of the others can be joined")
+    r.used.add(name)
+    r.add("class_token", [r.of(tensors[1], CHANNELS_LAST)], result, name, CHANNELS_LAST, weight=name)
+
+
 def add(r, result, input, other, alpha=1, out=None):
+    for weight, value in ((input, other), (other, input)):
+        if alpha == 1 and id(weight) in r.parameters and id(value) in r.values:
+            return position(r, result, value, weight)
     if alpha != 1 or not isinstance(other, torch.Tensor) or not isinstance(input, torch.Tensor) or input.shape != other.shape:
         raise Refused("only two tensors of one shape can be added")
     order = r.order_of(input)
@@ -265,6 +313,8 @@ def scale(r, result, input, factor):
 
 
 def cat(r, result, tensors, dim=0, out=None):
+    if r.order_of(tensors[-1]) == CHANNELS_LAST and result.dim() == 3 and dim in (1, -2):
+        return class_token(r, result, tensors)
     if dim not in (1, 1 - result.dim()):
         raise Refused(f"it joins along dimension {dim}; only channels, dimension 1, can be joined")
     own = [i for i, tensor in enumerate(tensors) if id(tensor) in r.values]
@@ -304,12 +354,17 @@ def adaptive_avg_pool2d(r, result, input, output_size):
 
 
 def mean(r, result, input, dim=None, keepdim=False, dtype=None, out=None):
-    if dim is None or sorted(d % input.dim() for d in pair(dim)) != [2, 3]:
+    over = None if dim is None else sorted(d % input.dim() for d in ((dim,) if isinstance(dim, int) else dim))
+    if r.order_of(input) == CHANNELS_LAST and over == list(range(1, input.dim() - 1)) and not keepdim:
+        return r.add("global_average_pool", [r.of(input, CHANNELS_LAST)], result)
+    if over != [2, 3]:
         raise Refused(f"it is over dimensions {dim}; only that over height and width, [2, 3], is known")
     r.add("global_average_pool", [r.of(input)], result)
 
 
 def dropout(r, result, input, p=0.5, training=True, inplace=False):
+    if p == 0:
+        return r.keep(result, r.values[id(input)])  # it changes nothing
     order = r.order_of(input)
     r.add("dropout", [r.of(input, order)], result, order=order, probability=float(p))
 
@@ -351,6 +406,8 @@ def getitem(r, result, input, index):
     if Ellipsis in index:
         at = index.index(Ellipsis)
         index[at:at + 1] = [slice(None)] * (input.dim() - len(index) + 1)
+    if r.order_of(input) == CHANNELS_LAST and input.dim() == 3 and [i if isinstance(i, int) else i == slice(None) for i in index] in ([True, 0], [True, 0, True]):
+        return r.add("first_place", [r.of(input, CHANNELS_LAST)], result)
     ranges = [i.indices(size) if isinstance(i, slice) else (0, -1, 1) for i, size in zip(index, input.shape)]
     ranges += [(0, size, 1) for size in input.shape[len(ranges):]]
     if any(end <= begin or step < 1 for begin, end, step in ranges) or ranges[0] != (0, input.shape[0], 1) or ranges[1][2] != 1:
@@ -374,6 +431,8 @@ def reshape(r, result, input, *sizes):
     value, n, shape = r.values[id(input)], input.shape[0], tuple(result.shape)
     if shape == tuple(input.shape):
         r.keep(result, value)
+    elif value.seen_as == "images" and len(shape) == 3 and input.dim() == 4 and shape[:2] == tuple(input.shape[:2]):
+        r.keep(result, Value(value.name, "places"))  # [N,C,H W]
     elif value.seen_as in ("images", "features") and len(shape) == 2 and shape[0] == n:
         r.keep(result, Value(value.name, "features"))
     elif value.seen_as in ("images", "features") and shape == tuple(input.shape[:2]) + (1, 1):
@@ -390,6 +449,8 @@ def reshape(r, result, input, *sizes):
 
 def transpose(r, result, input, first, second):
     value = r.values[id(input)]
+    if input.dim() == 3 and value.seen_as in ("places", CHANNELS_LAST) and {first % 3, second % 3} == {1, 2}:
+        return r.keep(result, Value(value.name, "places" if value.seen_as == CHANNELS_LAST else CHANNELS_LAST))
     if value.seen_as != "groups" or {first, second} != {1, 2}:
         raise Refused(f"it exchanges dimensions {first} and {second}; only a channel shuffle may")
     r.keep(result, Value(value.name, "exchanged groups", value.groups))
@@ -408,7 +469,7 @@ def permute(r, result, input, *order):
         r.keep(result, Value(value.name, CHANNELS_LAST, is_spread=value.is_spread))
     elif order == (0, 3, 1, 2) and value.seen_as == CHANNELS_LAST:
         r.keep(result, Value(value.name, is_spread=value.is_spread))
-    elif order == (0, 2, 1, 3, 4):
+    elif order in ((0, 2, 1), (0, 2, 1, 3, 4)):
         transpose(r, result, input, 1, 2)
     else:
         raise Refused(f"it orders dimensions as {order}; only channels may become the last, and come back, or be shuffled")
@@ -462,7 +523,8 @@ def at_each_place(call, x):
 
 def compute(layer, x, weights):
     op, name = layer["op"], layer["name"]
-    weight, bias = weights.get(layer.get("weight", name + ".weight")), weights.get(name + ".bias")
+    bias = weights.get(layer["bias"] if isinstance(layer.get("bias"), str) else name + ".bias")
+    weight = weights.get(layer.get("weight", name + ".weight"))
     if op == "conv2d":
         return F.conv2d(x[0], weight, bias, layer["stride"], layer["padding"], layer["dilation"], layer["groups"])
     if op == "batch_norm":
@@ -475,6 +537,16 @@ def compute(layer, x, weights):
         return F.group_norm(x[0], layer["groups"], weight, bias, layer["epsilon"])
     if op == "scale":
         return x[0] * (weight.flatten() if x[0].dim() == 2 else weight.reshape(-1, 1, 1))
+    if op == "position":
+        return x[0] + weight.transpose(1, 2).reshape(1, *x[0].shape[1:])
+    if op == "class_token":
+        return torch.cat([weight.transpose(1, 2).expand(len(x[0]), -1, -1), x[0].flatten(2)], 2).unsqueeze(3)
+    if op == "first_place":
+        return x[0].flatten(2)[:, :, 0]
+    if op == "attention":
+        n, c, h, w = x[0].shape
+        q, k, v = x[0].reshape(n, 3, layer["heads"], c // 3 // layer["heads"], h * w).transpose(3, 4).unbind(1)
+        return (torch.softmax(q @ k.transpose(2, 3) / q.shape[3]**0.5, 3) @ v).transpose(2, 3).reshape(n, c // 3, h, w)
     if op == "max_pool":
         return F.max_pool2d(x[0], layer["kernel"], layer["stride"], layer["padding"], ceil_mode=layer["ceil"])
     if op == "average_pool":

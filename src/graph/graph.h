@@ -145,9 +145,25 @@ struct ChannelShuffle {  ///< channel g * (C / groups) + i becomes channel i * g
 struct Pad {
   int top = 0, bottom = 0, left = 0, right = 0, front = 0, back = 0;
 };
+/// What is cut off to leave the first place of an image.
+[[nodiscard]] constexpr Pad first_place_of(const Shape& src) {
+  return {.bottom = 1 - src.height, .right = 1 - src.width};
+}
 struct StochasticDepth {  ///< drops whole samples with this probability and scales the others by 1 / (1 -
                           ///< it); identity in evaluation (Huang et al., 2016)
   double probability = 0.2;
+};
+struct Position {  ///< adds weight [1, H*W, C], which is learned, to the channels of each place (ViT)
+  Rates rates = {};
+};
+struct ClassToken {  ///< weight [1, 1, C] in front of the places of its input: [C, H*W + 1, 1]
+  Rates rates = {};
+};
+struct FirstPlace {};  ///< the channels of the first place: of [C,H,W] the [C,1,1] that a class token became
+/// softmax(q k^T / sqrt(d)) v over all places of a sample, for each of `heads` groups of d = C / heads
+/// channels. Input: q, k and v, [3 C, H, W]; output [C, H, W]. No mask, no dropout.
+struct Attention {
+  int heads = 1;
 };
 struct Dropout {  ///< keeps with 1 - probability and scales by its inverse; identity in evaluation
   double probability = 0.5;
@@ -181,6 +197,10 @@ struct SoftmaxCrossEntropy {  ///< input: logits [classes]; the graph's last nod
   X(GroupNorm, group_norm)                      \
   X(Scale, scale)                               \
   X(Dropout, dropout)                           \
+  X(Position, position)                         \
+  X(ClassToken, class_token)                    \
+  X(FirstPlace, first_place)                    \
+  X(Attention, attention)                       \
   X(SoftmaxCrossEntropy, softmax_cross_entropy)
 
 template <typename None, typename... Ops>

@@ -205,8 +205,9 @@ void initialise(const Graph& graph, const Layout& layout, std::uint64_t seed, st
     base::Rng rng(seed, base::Purpose::weight, static_cast<std::uint64_t>(slot.parameter));
     switch (parameter.role) {
       case Role::weight:
+        if (owner.as<ClassToken>() != nullptr) break;
         if (init_of_node(owner) == Init::zero) break;
-        if (init_of_node(owner) == Init::normal) {
+        if (init_of_node(owner) == Init::normal || owner.as<Position>() != nullptr) {  // as torchvision
           std::ranges::generate(part, [&] { return kNormalDeviation * rng.normal(); });
           break;
         }

@@ -58,6 +58,12 @@ Attributes pool(const LayerTable& layer) {
   return pool;
 }
 
+/// Of position and class_token.
+template <typename Token>
+Attributes token(const LayerTable& layer) {
+  return Token{.rates = rates_of(layer)};
+}
+
 template <typename Drop>
 Attributes drop(const LayerTable& layer) {
   return Drop{.probability = layer.number("probability", Drop{}.probability)};
@@ -134,6 +140,14 @@ std::vector<LayerKind> layer_kinds() {
        }},
       {"stochastic_depth", {"probability"}, drop<StochasticDepth>},
       {"dropout", {"probability"}, drop<Dropout>},
+      {"position", {"weight_rate"}, token<Position>},
+      {"class_token", {"weight_rate"}, token<ClassToken>},
+      {"first_place", {}, [](const LayerTable&) -> Attributes { return FirstPlace{}; }},
+      {"attention",
+       {"heads"},
+       [](const LayerTable& layer) -> Attributes {
+         return Attention{.heads = layer.integer("heads", Attention{}.heads)};
+       }},
       {"layer_norm",
        {"epsilon", "weight_rate", "bias_rate"},
        [](const LayerTable& layer) -> Attributes {

@@ -95,6 +95,16 @@ class Builder {
   int scale(int src, std::string name, const Scale& attributes = {}) {
     return append(attributes, {src}, std::move(name));
   }
+  int position(int src, std::string name, const ParameterNames& parameters = {}) {
+    return append(Position{}, {src}, std::move(name), parameters);
+  }
+  int class_token(int src, std::string name, const ParameterNames& parameters = {}) {
+    return append(ClassToken{}, {src}, std::move(name), parameters);
+  }
+  int first_place(int src, std::string name = "") { return append(FirstPlace{}, {src}, std::move(name)); }
+  int attention(int src, int heads, std::string name = "") {
+    return append(Attention{heads}, {src}, std::move(name));
+  }
   int loss(int logits, double label_smoothing, std::string name = "loss") {
     return append(SoftmaxCrossEntropy{label_smoothing}, {logits}, std::move(name));
   }

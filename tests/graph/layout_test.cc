@@ -122,6 +122,27 @@ dimensions = 1
 weight = "gamma"
 )";
 
+/// Tokens of 10 channels and the first one of them.
+constexpr const char* kOfTokens = R"(
+[[layer]]
+op = "position"
+name = "place"
+weight = "tokens.pos_embedding"
+[[layer]]
+op = "class_token"
+name = "tokens.class"
+weight = "tokens.class_token"
+[[layer]]
+op = "concat"
+name = "qkv"
+inputs = ["tokens.class", "tokens.class", "tokens.class"]
+[[layer]]
+op = "attention"
+heads = 5
+[[layer]]
+op = "first_place"
+)";
+
 /// A model with every kind of layer, each with attributes that are not the usual ones where it has some.
 std::string every_kind() {
   std::string text = R"(
@@ -211,7 +232,8 @@ inputs = ["some", "pooled"]
 [[layer]]
 op = "dropout"
 probability = 0.25
-[[layer]]
+)" + std::string(kOfTokens) +
+         R"([[layer]]
 op = "dense"
 name = "fc"
 features = "classes"

@@ -85,9 +85,13 @@ TEST(Zoo, FilesHaveTheParametersOfTheirModels) {
       {"resnet152", 60'192'808},         {"wide_resnet50_2", 68'883'240}, {"resnext50_32x4d", 25'028'904},
       {"vgg16_bn", 138'365'992},         {"mobilenet_v2", 3'504'872},     {"mobilenet_v3_small", 2'542'856},
       {"efficientnet_b0", 5'288'548},    {"regnet_y_400mf", 4'344'144},   {"densenet121", 7'978'856},
-      {"shufflenet_v2_x1_0", 2'278'604}, {"convnext_tiny", 28'589'128}};
+      {"shufflenet_v2_x1_0", 2'278'604}, {"convnext_tiny", 28'589'128},   {"vit_b_16", 86'567'656}};
   for (const auto& [name, count] : parameters)
     EXPECT_EQ(make_model(name, {3, 224, 224}, 1000, 0).trainable_elements(), count) << name;
+  // 64 patches of 3x4x4 and the class token; 9 blocks of two layer norms, attention and two dense layers.
+  const std::int64_t block = 4 * 192 + (3 * 192 + 192) * (192 + 1) + 384 * (192 + 1) + 192 * (384 + 1);
+  EXPECT_EQ(make_model("vit-cifar", {3, 32, 32}, 10, 0).trainable_elements(),
+            192 * (48 + 1) + (65 + 1) * 192 + 9 * block + 2 * 192 + 10 * (192 + 1));
   for (const ModelText& file : zoo_files())
     EXPECT_EQ(make_model(std::string(file.name), {3, 64, 64}, 7, 0).classes(), 7) << file.name;
 }

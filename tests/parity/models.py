@@ -245,6 +245,9 @@ def make(name, channels, height, width, classes):
         return SmallNorm(channels, classes)
     import torchvision  # what follows needs it alone
 
+    if name == "vit-cifar":
+        return torchvision.models.vision_transformer.VisionTransformer(
+            image_size=height, patch_size=4, num_layers=9, num_heads=3, hidden_dim=192, mlp_dim=384, num_classes=classes)
     if hasattr(torchvision.models, name):
         return getattr(torchvision.models, name)(num_classes=classes)
     raise SystemExit(f"parity: model '{name}' has no PyTorch model in models.py; add it there")

@@ -54,6 +54,25 @@ class Named(nn.Module):
 Named.__name__ = "StochasticDepth"
 
 
+class Tokens(nn.Module):
+    """A vision transformer's calls, as torchvision and timm write them; `change` is one that a model file cannot say."""
+
+    def __init__(self, change=None, reads=lambda x: x[:, 0], **of_attention):
+        super().__init__()
+        self.change, self.reads = change or (lambda x: x), reads
+        self.patches, self.fc = nn.Conv2d(3, 8, 4, 4), nn.Linear(8, 4)
+        self.token, self.place = nn.Parameter(torch.randn(1, 1, 8)), nn.Parameter(torch.randn(1, 17, 8))
+        self.attend = nn.MultiheadAttention(8, 2, **{"batch_first": True, **of_attention})
+        self.mlp = nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], dim=1) + self.place
+        x = self.change(x)
+        x = x + self.attend(x, x, x, need_weights=False)[0]
+        return self.fc(self.reads(x + F.gelu(self.mlp(x))))
+
+
 class ChannelsLast(nn.Module):
     """A module that sees the channels as the last dimension."""
 
@@ -132,6 +151,25 @@ class Records(unittest.TestCase):
             self.assertEqual([layer["op"] for layer in layers], [op for op, _ in expected])
             for layer, (_, keys) in zip(layers, expected):
                 self.assertEqual({key: layer[key] for key in keys}, keys)
+
+    def test_tokens_become_places(self):
+        layers, weights, _ = paceline_model.record(Tokens(), (3, 16, 16))
+        self.assertEqual([layer["op"] for layer in layers], ["conv2d", "class_token", "position", "dense", "attention", "dense", "add", "dense",
+                                                             "gelu", "add", "first_place", "dense"])
+        self.assertEqual((layers[1]["weight"], layers[2]["weight"]), ("token", "place"))
+        self.assertEqual((layers[3]["weight"], layers[3]["bias"], layers[3]["flatten"]), ("attend.in_proj_weight", "attend.in_proj_bias", False))
+        self.assertEqual((layers[4]["heads"], layers[5]["name"]), (2, "attend.out_proj"))
+        self.assertIn("attend.in_proj_weight", weights)
+        layers = paceline_model.record(Tokens(reads=lambda x: x.mean(1)), (3, 16, 16))[0]
+        self.assertEqual(layers[-2]["op"], "global_average_pool")
+
+    def test_other_attention_is_refused(self):
+        for model, expected in [(Tokens(batch_first=False), "attend: batch_first is off; only attention of a sequence to itself"), (Tokens(dropout=0.1), "it has dropout"),
+                                (Tokens(add_zero_attn=True), "or added ones"), (Tokens(lambda x: x + torch.ones(1, 17, 8)), "add of [17x8]"),
+                                (Tokens(reads=lambda x: x[:, 1]), "getitem of [17x8]")]:
+            with self.assertRaises(paceline_model.Refused) as refused:
+                paceline_model.record(model, (3, 16, 16))
+            self.assertIn(expected, str(refused.exception))
 
     def test_what_it_does_not_know_is_named(self):
         for call, sentence in [

@@ -126,6 +126,22 @@ struct Program<T>::Backward {
           },
           program.d_dst(i), d);
   }
+  void operator()(const graph::Position&) const {
+    if (program.learns_[static_cast<std::size_t>(i)])
+      position_backward_weight(program.shapes(i), program.d_dst(i), program.d_weight(i, 0));
+    if (T* d = program.d_src(i)) add_backward(program.shapes(i), program.d_dst(i), d);
+  }
+  void operator()(const graph::ClassToken&) const {
+    class_token_backward(program.shapes(i), program.d_dst(i), program.d_src(i), learned(0));
+  }
+  void operator()(const graph::FirstPlace&) const {
+    const OpShapes shapes = program.shapes(i);
+    if (T* d = program.d_src(i)) pad_backward(shapes, graph::first_place_of(shapes.src), program.d_dst(i), d);
+  }
+  void operator()(const graph::Attention& op) const {
+    if (T* d = program.d_src(i))
+      attention_backward(program.shapes(i), op, program.src(i), program.d_dst(i), d);
+  }
   void operator()(const graph::SoftmaxCrossEntropy& op) const {
     if (T* d = program.d_src(i))
       softmax_cross_entropy_backward(program.shapes(i), op, program.dst(i), program.pass_.labels,

@@ -201,6 +201,32 @@ void global_average_pool_forward(const OpShapes& shapes, const T* src, T* dst);
 template <typename T>
 void global_average_pool_backward(const OpShapes& shapes, const T* d_dst, T* d_src);
 
+// Ops on tokens of the reference engine. A place is a pixel.
+//
+// Shapes   position: src, dst [N, C, T], weight [T, C]; class_token: src [N, C, T], weight [C],
+//          dst [N, C, T + 1]; attention: src [N, 3 C, T], dst [N, C, T]
+
+/// dst = src + weight of the place.
+template <typename T>
+void position_forward(const OpShapes& shapes, const T* src, const T* weight, T* dst);
+/// d_weight += the sum of d_dst over samples.
+template <typename T>
+void position_backward_weight(const OpShapes& shapes, const T* d_dst, T* d_weight);
+
+/// dst = weight, and behind it the places of src.
+template <typename T>
+void class_token_forward(const OpShapes& shapes, const T* src, const T* weight, T* dst);
+/// Adds to d_src and d_weight; either may be null.
+template <typename T>
+void class_token_backward(const OpShapes& shapes, const T* d_dst, T* d_src, T* d_weight);
+
+template <typename T>
+void attention_forward(const OpShapes& shapes, const graph::Attention& attention, const T* src, T* dst);
+/// d_src += the gradient; computes the probabilities again.
+template <typename T>
+void attention_backward(const OpShapes& shapes, const graph::Attention& attention, const T* src,
+                        const T* d_dst, T* d_src);
+
 // Softmax followed by cross-entropy with label smoothing, as one op.
 //
 // With smoothing e and K classes the target is (1 - e) on the label plus e / K on every class, as in

@@ -155,6 +155,19 @@ struct Program<T>::Forward {
     else
       std::copy_n(program.src(i), program.shapes(i).dst_elements(), program.dst(i));
   }
+  void operator()(const graph::Position&) const {
+    position_forward(program.shapes(i), program.src(i), program.weight(i, 0), program.dst(i));
+  }
+  void operator()(const graph::ClassToken&) const {
+    class_token_forward(program.shapes(i), program.src(i), program.weight(i, 0), program.dst(i));
+  }
+  void operator()(const graph::FirstPlace&) const {
+    const OpShapes shapes = program.shapes(i);
+    pad_forward(shapes, graph::first_place_of(shapes.src), program.src(i), program.dst(i));
+  }
+  void operator()(const graph::Attention& op) const {
+    attention_forward(program.shapes(i), op, program.src(i), program.dst(i));
+  }
   void operator()(const graph::SoftmaxCrossEntropy& op) const {
     OpShapes samples = program.shapes(i);
     std::vector<T> means;

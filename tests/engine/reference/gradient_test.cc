@@ -142,6 +142,34 @@ std::vector<GradientCase> cases_of_norms() {
           })};
 }
 
+/// Attention of `heads` heads, over values that an odd function made of each other.
+GradientCase attention(std::string name, int batch, Shape input, int channels, int heads) {
+  return unary(std::move(name), batch, input, [=](Builder& model, int value) {
+    value = model.conv2d(model.tanh(value), "qkv", {.channels = 3 * channels, .kernel = 1, .bias = true});
+    return model.attention(value, heads);
+  });
+}
+
+/// Ops on tokens.
+std::vector<GradientCase> cases_of_tokens() {
+  return {
+      unary("Position", 3, {2, 3, 5}, [](Builder& model, int value) { return model.position(value, "op"); }),
+      unary("ClassToken", 3, {2, 3, 5},
+            [](Builder& model, int value) { return model.tanh(model.class_token(value, "op")); }),
+      unary("ClassTokenAlone", 3, {2, 3, 5},
+            [](Builder& model, int value) {
+              value = model.position(model.class_token(model.tanh(value), "op"), "place");
+              value = model.attention(model.conv2d(value, "qkv", {.channels = 9, .kernel = 1}), 3);
+              return model.first_place(value);
+            }),
+      unary("FirstPlace", 3, {2, 3, 5},
+            [](Builder& model, int value) { return model.first_place(model.tanh(value)); }),
+      attention("AttentionOfOnePlace", 3, {2, 1, 1}, 4, 2),
+      attention("AttentionOfTwoPlaces", 1, {2, 1, 2}, 1, 1),
+      attention("AttentionOfOneHead", 2, {2, 3, 5}, 5, 1),
+      attention("AttentionOfThreeHeads", 2, {2, 17, 1}, 9, 3)};
+}
+
 /// The loss with label smoothing, weights of classes, and both.
 std::vector<GradientCase> cases_of_loss() {
   const auto loss = [](double smoothing, const std::vector<double>& weights) {
@@ -256,6 +284,7 @@ std::vector<GradientCase> cases() {
   std::ranges::move(cases_of_channels(), std::back_inserter(all));
   std::ranges::move(cases_of_norms(), std::back_inserter(all));
   std::ranges::move(cases_of_loss(), std::back_inserter(all));
+  std::ranges::move(cases_of_tokens(), std::back_inserter(all));
   return all;
 }
 

@@ -43,7 +43,10 @@ inline graph::Graph every_op(double dropout = 0.3, double smoothing = 0.1) {
             back = model.slice(value, {.begin = 2, .channels = 4});
   value = model.channel_shuffle(model.concat({back, front}), 3);
   value = model.stochastic_depth(value, {.probability = dropout});
-  value = model.add(hidden, model.global_average_pool(value));
+  int tokens = model.position(model.class_token(value, "token"), "place");
+  tokens = model.attention(model.concat({tokens, model.tanh(tokens), model.silu(tokens)}), 2);
+  value = model.add(model.global_average_pool(value), model.first_place(tokens));
+  value = model.add(hidden, value);
   value = model.dense(value, "fc", {.features = 4});
   model.loss(value, smoothing);
   auto graph = model.finish();

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "engine/cuda/kernels/attention.h"
 #include "engine/cuda/kernels/batch_norm.h"
 #include "engine/cuda/kernels/batch_norm_backward.h"
 #include "engine/cuda/kernels/channel_copies.h"
@@ -24,6 +25,7 @@
 #include "engine/cuda/kernels/products.h"
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
 #include "engine/cuda/kernels/step_report.h"
+#include "engine/cuda/kernels/tokens.h"
 #include "engine/cuda/kernels/update.h"
 #include "engine/cuda/kernels/weights.h"
 
@@ -54,7 +56,8 @@ using StorageKernels =
                GlobalAveragePoolBackward<T>, Dropout<T>, Scale<T>, ScaleGradient<T>, StochasticDepth<T>,
                CopyChannels<T>, PlaceImage<T>, SoftmaxLoss<T>, SoftmaxBackward<T>, PackWeights<T>,
                UnpackGradient<T>, GatherImages<T>, LayerNormForward<T>, LayerNormGradient<T>,
-               RowGradientSums<T>, ScaleChannels<T>>;
+               RowGradientSums<T>, ScaleChannels<T>, AddPosition<T>, SumSamples<T>, PutToken<T>, DropToken<T>,
+               AttentionForward<T>, AttentionGradientOfQueries<T>, AttentionGradientOfKeys<T>>;
 
 template <typename T, typename... Rules>
 std::tuple<Update<Rules, T>...> updates_by(std::tuple<Rules...>);  // declared only
