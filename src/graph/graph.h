@@ -42,12 +42,14 @@ struct Input {
   Shape shape;
 };
 
-/// The initial value of a layer's weight (docs/models.md). Biases always start as PyTorch's do.
+/// The initial value of a layer's weight (docs/models.md). Biases start as PyTorch's do, except with
+/// `normal`.
 enum class Init {
   usual,   ///< random as in PyTorch, see initialise.h; batch norm: 1
   zero,    ///< all zero
   dirac,   ///< convolutions: filter i copies channel i; filters beyond the number of channels are random
   whiten,  ///< a convolution of the input image: filters that decorrelate its patches, see initialise.h
+  normal,  ///< convolutions, dense: normal with deviation 0.02, and the bias is zero (ConvNeXt)
 };
 
 /// Factors on the learning rate of a layer's parameters; 0 freezes them, without weight decay. For others the
@@ -75,8 +77,11 @@ struct Conv2d {
 struct Dense {  ///< weight [features, C*H*W], bias [features]; flattens its input in C, H, W order
   int features = 0;
   bool bias = true;
-  Init init = Init::usual;  ///< usual or zero
+  Init init = Init::usual;  ///< usual, zero or normal
   Rates rates = {};
+  bool flatten = true;  ///< false: at each place, from C channels to `features`; weight [features, C]
+  /// The 1x1 convolution that computes the same where it does not flatten.
+  [[nodiscard]] Conv2d at_each_place() const { return {.channels = features, .kernel = 1, .bias = bias}; }
 };
 struct BatchNorm {  ///< weight, bias, running_mean, running_var [C]
   double epsilon = 1e-5;
@@ -84,6 +89,23 @@ struct BatchNorm {  ///< weight, bias, running_mean, running_var [C]
   Init init = Init::usual;  ///< of the weight; usual is 1
   Rates rates = {};
   bool is_frozen = false;  ///< training too normalises with the running statistics, and does not move them
+};
+/// Normalises the channels of each place of each sample. Weight, bias [C].
+struct LayerNorm {
+  double epsilon = 1e-5;
+  Rates rates = {};
+};
+/// Normalises each of `groups` equal groups of channels of each sample, over all its places. Weight, bias
+/// [C].
+struct GroupNorm {
+  int groups = 1;
+  double epsilon = 1e-5;
+  Rates rates = {};
+};
+struct Scale {             ///< a learned factor for each channel: weight [C, 1, 1]
+  double initial = 1;      ///< of all factors
+  int dimensions = 3;      ///< of the weight in files; 1: [C]
+  double weight_rate = 1;  ///< see Rates
 };
 #define PACELINE_STRUCT(Op, name) \
   struct Op {};
@@ -123,9 +145,25 @@ struct ChannelShuffle {  ///< channel g * (C / groups) + i becomes channel i * g
 struct Pad {
   int top = 0, bottom = 0, left = 0, right = 0, front = 0, back = 0;
 };
+/// What is cut off to leave the first place of an image.
+[[nodiscard]] constexpr Pad first_place_of(const Shape& src) {
+  return {.bottom = 1 - src.height, .right = 1 - src.width};
+}
 struct StochasticDepth {  ///< drops whole samples with this probability and scales the others by 1 / (1 -
                           ///< it); identity in evaluation (Huang et al., 2016)
   double probability = 0.2;
+};
+struct Position {  ///< adds weight [1, H*W, C], which is learned, to the channels of each place (ViT)
+  Rates rates = {};
+};
+struct ClassToken {  ///< weight [1, 1, C] in front of the places of its input: [C, H*W + 1, 1]
+  Rates rates = {};
+};
+struct FirstPlace {};  ///< the channels of the first place: of [C,H,W] the [C,1,1] that a class token became
+/// softmax(q k^T / sqrt(d)) v over all places of a sample, for each of `heads` groups of d = C / heads
+/// channels. Input: q, k and v, [3 C, H, W]; output [C, H, W]. No mask, no dropout.
+struct Attention {
+  int heads = 1;
 };
 struct Dropout {  ///< keeps with 1 - probability and scales by its inverse; identity in evaluation
   double probability = 0.5;
@@ -155,7 +193,14 @@ struct SoftmaxCrossEntropy {  ///< input: logits [classes]; the graph's last nod
   X(ChannelShuffle, channel_shuffle)            \
   X(Pad, pad)                                   \
   X(StochasticDepth, stochastic_depth)          \
+  X(LayerNorm, layer_norm)                      \
+  X(GroupNorm, group_norm)                      \
+  X(Scale, scale)                               \
   X(Dropout, dropout)                           \
+  X(Position, position)                         \
+  X(ClassToken, class_token)                    \
+  X(FirstPlace, first_place)                    \
+  X(Attention, attention)                       \
   X(SoftmaxCrossEntropy, softmax_cross_entropy)
 
 template <typename None, typename... Ops>

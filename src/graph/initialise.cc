@@ -13,6 +13,7 @@ namespace {
 /// Prevents directions with hardly any variance from being amplified too much.
 constexpr double kEpsilon = 5e-4;
 constexpr int kMostSweeps = 100;  ///< Jacobi's method needs about ten
+constexpr float kNormalDeviation = 0.02f;
 
 /// The mean of patch * patch^T over all patches that the convolution sees inside the images: [n][n], a patch
 /// in the weight's order (channel, row, column).
@@ -57,7 +58,15 @@ std::int64_t fan_in(const Graph& graph, const Node& owner) {
 
 Init init_of_node(const Node& node) {
   if (const auto* conv = node.as<Conv2d>()) return conv->init;
-  return node.as<Dense>()->init;
+  const auto* dense = node.as<Dense>();
+  return dense != nullptr ? dense->init : Init::usual;
+}
+
+/// The first value of a norm's weight, or of a scale's.
+double first_factor(const Node& node) {
+  if (const auto* scale = node.as<Scale>()) return scale->initial;
+  const auto* norm = node.as<BatchNorm>();
+  return norm != nullptr && norm->init == Init::zero ? 0 : 1;
 }
 
 void draw_uniformly(std::span<float> part, std::int64_t fan_in, base::Rng& rng) {
@@ -196,7 +205,12 @@ void initialise(const Graph& graph, const Layout& layout, std::uint64_t seed, st
     base::Rng rng(seed, base::Purpose::weight, static_cast<std::uint64_t>(slot.parameter));
     switch (parameter.role) {
       case Role::weight:
+        if (owner.as<ClassToken>() != nullptr) break;
         if (init_of_node(owner) == Init::zero) break;
+        if (init_of_node(owner) == Init::normal || owner.as<Position>() != nullptr) {  // as torchvision
+          std::ranges::generate(part, [&] { return kNormalDeviation * rng.normal(); });
+          break;
+        }
         if (const auto* conv = owner.as<Conv2d>();
             conv && feeds_norm[static_cast<std::size_t>(parameter.node)]) {
           const double fan_out = static_cast<double>(conv->channels * conv->kernel.product());
@@ -208,10 +222,10 @@ void initialise(const Graph& graph, const Layout& layout, std::uint64_t seed, st
         if (init_of_node(owner) == Init::dirac) pass_on(parameter, part);
         break;
       case Role::bias:
-        draw_uniformly(part, fan_in(graph, owner), rng);
+        if (init_of_node(owner) != Init::normal) draw_uniformly(part, fan_in(graph, owner), rng);
         break;
       case Role::norm_weight:
-        std::ranges::fill(part, owner.as<BatchNorm>()->init == Init::zero ? 0.0f : 1.0f);
+        std::ranges::fill(part, static_cast<float>(first_factor(owner)));
         break;
       case Role::running_var:
         std::ranges::fill(part, 1.0f);

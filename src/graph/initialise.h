@@ -56,7 +56,8 @@ int zero_last_gammas(Graph& graph);
 /// (PyTorch's default, kaiming_uniform with a = sqrt(5)). Batch norm: weight 1, bias 0, running mean 0,
 /// variance 1. A layer's `init` replaces these for its weight: zero (also of a batch norm), dirac
 /// (torch.nn.init.dirac_ on the first C filters), whiten (random here; whiten() computes it from images
-/// later).
+/// later), normal (deviation 0.02, and the bias zero: what PyTorch's trunc_normal_ draws, which cuts at 2, a
+/// hundred deviations). Layer norm, group norm: weight 1, bias 0; scale: its `initial`.
 void initialise(const Graph& graph, const Layout& layout, std::uint64_t seed, std::span<float> weights);
 
 }  // namespace paceline::graph

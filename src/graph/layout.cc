@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <string_view>
 
@@ -57,12 +58,19 @@ std::string layer_from(std::string_view line, std::vector<std::string>& names) {
   for (const int input : numbers_from(cut_off(line, ": "), 0, static_cast<std::int64_t>(names.size()) - 1))
     layer += fmt::format("{}, ", in_quotes(names[static_cast<std::size_t>(input)]));
   layer += "]\n";
+  std::map<std::string_view, std::string_view> values;  // of a key the last: a bias is true, and has a name
   for (auto attributes = cut_off(line, "; "); !attributes.empty();) {
     const auto key = cut_off(attributes, " ");
-    layer += fmt::format("{} = {}\n", key, cut_off(attributes, ", "));
+    values[key] = cut_off(attributes, ", ");
   }
-  (void)cut_off(line, "; ");                   // its shape follows from the others
-  const auto parameter = cut_off(line, "; ");  // "layer1.0.conv1.weight": the node's name and a suffix
+  for (const auto& [key, value] : values) layer += fmt::format("{} = {}\n", key, value);
+  (void)cut_off(line, "; ");  // its shape follows from the others
+  // "layer1.0.conv1.weight" is the node's name and a suffix, unless the parameter has a name of its own.
+  const auto is_given = [&](std::string_view name) {
+    return std::ranges::any_of(values, [&](const auto& pair) { return pair.second == in_quotes(name); });
+  };
+  std::string_view parameter = cut_off(line, "; ");
+  while (!parameter.empty() && is_given(parameter)) parameter = cut_off(line, "; ");
   names.push_back(parameter.empty() ? fmt::format("without parameters {}", names.size())
                                     : std::string(parameter.substr(0, parameter.rfind('.'))));
   return layer + fmt::format("name = {}\n", in_quotes(names.back()));
@@ -87,14 +95,27 @@ Graph graph_of_lines(const std::string& text, const std::string& model, const st
   return graph;
 }
 
+/// `weight "NAME"`, as in a model file, of a parameter that is not called after its node.
+std::string given_name(const Node& node, const Parameter& parameter, std::string_view before) {
+  const bool is_weight = parameter.role == Role::weight || parameter.role == Role::norm_weight;
+  const bool is_bias = parameter.role == Role::bias || parameter.role == Role::norm_bias;
+  const std::string_view suffix = is_weight ? "weight" : "bias";
+  if ((!is_weight && !is_bias) || parameter.name == fmt::format("{}.{}", node.name, suffix)) return "";
+  return fmt::format("{}{} \"{}\"", before, suffix, parameter.name);
+}
+
 }  // namespace
 
 std::string canonical_text(const Graph& graph) {
   std::string lines;
   for (const Node& node : graph.nodes) {
     const OpRule& rule = rule_of(node.op);
-    lines += fmt::format("{} of {}: {}; {}", rule.kind, fmt::join(node.inputs, ","),
-                         rule.attributes != nullptr ? rule.attributes(node.op) : "", text(node.shape));
+    std::string attributes = rule.attributes != nullptr ? rule.attributes(node.op) : "";
+    for (const int parameter : node.parameters)
+      attributes += given_name(node, graph.parameters[static_cast<std::size_t>(parameter)],
+                               attributes.empty() ? "" : ", ");
+    lines +=
+        fmt::format("{} of {}: {}; {}", rule.kind, fmt::join(node.inputs, ","), attributes, text(node.shape));
     for (const int parameter : node.parameters)
       lines += "; " + graph.parameters[static_cast<std::size_t>(parameter)].name;
     lines += '\n';

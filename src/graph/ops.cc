@@ -32,28 +32,34 @@ Shape dense_shape(const OpSite& site) {
                "dense '{}': features must be at least 1, but is {}; say how many it makes", site.name,
                dense.features);
   check_rates(site, dense.rates);
-  if (dense.init != Init::usual && dense.init != Init::zero)
+  if (dense.init == Init::dirac || dense.init == Init::whiten)
     base::fail(base::ErrorKind::usage,
                "dense '{}': init \"dirac\" and \"whiten\" are for conv2d; leave init out or take \"zero\"",
                site.name);
-  return {dense.features, 1, 1};
+  const Shape& src = site.src[0];
+  return dense.flatten ? Shape{dense.features, 1, 1} : Shape{dense.features, src.height, src.width};
+}
+
+/// Elements of the input that one output element reads.
+std::int64_t dense_inputs(const OpSite& site) {
+  return site.as<Dense>().flatten ? site.src[0].elements() : site.src[0].channels;
 }
 
 std::vector<ParameterRule> dense_parameters(const OpSite& site) {
   const auto& dense = site.as<Dense>();
   std::vector<ParameterRule> rules = {
-      {"weight", {dense.features, site.src[0].elements()}, Role::weight, dense.rates.weight}};
+      {"weight", {dense.features, dense_inputs(site)}, Role::weight, dense.rates.weight}};
   if (dense.bias) rules.push_back({"bias", {dense.features}, Role::bias, dense.rates.bias});
   return rules;
 }
 
 std::int64_t dense_multiply_adds(const OpSite& site, const Shape& dst) {
-  return dst.channels * site.src[0].elements();
+  return dst.elements() * dense_inputs(site);
 }
 
 std::string dense_attributes(const Attributes& op) {
   const auto& own = std::get<Dense>(op);
-  return fmt::format("features {}, bias {}", own.features, own.bias);
+  return fmt::format("features {}, bias {}{}", own.features, own.bias, own.flatten ? "" : ", flatten false");
 }
 
 Shape batch_norm_shape(const OpSite& site) {
@@ -65,11 +71,10 @@ Shape batch_norm_shape(const OpSite& site) {
         "defaults are 1e-5 and 0.1",
         site.name, norm.epsilon, norm.momentum);
   if (norm.init != Init::usual && norm.init != Init::zero)
-    base::fail(
-        base::ErrorKind::usage,
-        "batch_norm '{}': its weight starts as usual (1) or at zero; dirac and whiten are for convolutions: "
-        "correct 'init'",
-        site.name);
+    base::fail(base::ErrorKind::usage,
+               "batch_norm '{}': its weight starts as usual (1) or at zero; other ways are for convolutions: "
+               "correct 'init'",
+               site.name);
   check_rates(site, norm.rates);
   return site.src[0];
 }

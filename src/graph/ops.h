@@ -3,7 +3,8 @@
 /// What the graph knows of each op, independent of devices: output shape, parameters, what the backward pass
 /// needs from the forward pass, and cost.
 ///
-/// Each op has a make_rule() in ops.cc or window_ops.cc. A program without that of an op is not linked.
+/// Each op has a make_rule() in ops.cc, window_ops.cc, norm_ops.cc or token_ops.cc. A program without that of
+/// an op is not linked.
 ///
 /// Threads  any; the rules are constant
 
@@ -61,8 +62,10 @@ struct OpRule {
   Shape (*shape)(const OpSite& site) = nullptr;
   /// The parameters, in the op's own order; null: none.
   std::vector<ParameterRule> (*parameters)(const OpSite& site) = nullptr;
-  /// Multiply-adds of one sample's forward pass; null: not counted. Each backward direction costs the same.
+  /// Multiply-adds of one sample's forward pass; null: not counted.
   std::int64_t (*multiply_adds)(const OpSite& site, const Shape& dst) = nullptr;
+  /// Those of the backward pass, for each direction that is needed (data, weights), as a multiple of them.
+  double backward_cost = 1;
 };
 
 /// The rule of an op.

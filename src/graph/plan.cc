@@ -1,6 +1,7 @@
 #include "graph/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -23,7 +24,10 @@ std::int64_t training_flops(const Graph& graph) {
   for (int node = 0; node < static_cast<int>(graph.nodes.size()); ++node) {
     const auto& inputs = graph.nodes[static_cast<std::size_t>(node)].inputs;
     const bool has_d_src = !inputs.empty() && needs[static_cast<std::size_t>(inputs.front())];
-    products += multiply_adds(graph, node) * (1 + (has_d_src ? 1 : 0) + (learns(graph, node) ? 1 : 0));
+    const int directions = (has_d_src ? 1 : 0) + (learns(graph, node) ? 1 : 0);
+    const double cost = rule_of(graph.nodes[static_cast<std::size_t>(node)].op).backward_cost;
+    const std::int64_t forward = multiply_adds(graph, node);
+    products += forward + std::llround(static_cast<double>(forward) * cost * directions);
   }
   return 2 * products;
 }

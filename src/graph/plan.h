@@ -11,8 +11,8 @@
 
 namespace paceline::graph {
 
-// Counts the floating-point operations of a model: convolutions and dense layers; a multiply-add counts as
-// 2.
+// Counts the floating-point operations of a model: convolutions, dense layers, attention; a multiply-add
+// counts as 2.
 
 /// For training one sample: forward, and the backward passes to data and to weights that are needed.
 [[nodiscard]] std::int64_t training_flops(const Graph& graph);

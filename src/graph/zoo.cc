@@ -116,7 +116,8 @@ constexpr ModelRow kModels[] = {
 
 Builder::Builder(std::string model_name) { graph_.name = std::move(model_name); }
 
-int Builder::append(Attributes op, std::vector<int> inputs, std::string name) {
+int Builder::append(Attributes op, std::vector<int> inputs, std::string name,
+                    const ParameterNames& parameters) {
   const OpRule& rule = rule_of(op);
   const int index = static_cast<int>(graph_.nodes.size());
   expects((index == 0) == std::holds_alternative<Input>(op), "the input, and only it, is the first op");
@@ -144,20 +145,52 @@ int Builder::append(Attributes op, std::vector<int> inputs, std::string name) {
          "conv2d '{}': init \"whiten\" is for a layer on the image itself, but its input is '{}'; take "
          "another init",
          node.name, graph_.nodes[static_cast<std::size_t>(node.inputs.front())].name);
-  if (rule.parameters != nullptr) {
-    for (ParameterRule& parameter : rule.parameters(site)) {
-      node.parameters.push_back(static_cast<int>(graph_.parameters.size()));
-      graph_.parameters.push_back({.name = node.name + "." + parameter.suffix,
-                                   .shape = std::move(parameter.shape),
-                                   .role = parameter.role,
-                                   .node = index,
-                                   .rate = parameter.rate});
-    }
-  }
+  add_parameters(node, site, parameters);
   require_possible_size(node);
   names_.insert(node.name);
   graph_.nodes.push_back(std::move(node));
   return index;
+}
+
+void Builder::add_parameters(Node& node, const OpSite& site, const ParameterNames& names) {
+  const OpRule& rule = rule_of(node.op);
+  const auto rules = rule.parameters != nullptr ? rule.parameters(site) : std::vector<ParameterRule>{};
+  const std::pair<std::string_view, const std::string&> given[] = {{"weight", names.weight},
+                                                                   {"bias", names.bias}};
+  for (const auto& [suffix, name] : given)
+    if (!name.empty() && std::ranges::find(rules, suffix, &ParameterRule::suffix) == rules.end())
+      fail(ErrorKind::usage, "{} '{}': '{}' names a parameter, but it has none of that kind; remove it",
+           rule.kind, node.name, suffix);
+  for (const ParameterRule& parameter : rules) {
+    const auto own = std::ranges::find(given, parameter.suffix, [](const auto& pair) { return pair.first; });
+    node.parameters.push_back(static_cast<int>(graph_.parameters.size()));
+    graph_.parameters.push_back(
+        {.name = parameter_name(site, parameter.suffix, own != std::end(given) ? own->second : ""),
+         .shape = parameter.shape,
+         .role = parameter.role,
+         .node = static_cast<int>(graph_.nodes.size()),
+         .rate = parameter.rate});
+  }
+}
+
+std::string Builder::parameter_name(const OpSite& site, std::string_view suffix, const std::string& given) {
+  std::string name = given.empty() ? fmt::format("{}.{}", site.name, suffix) : given;
+  const std::string_view kind = rule_of(site.op).kind;
+  const auto is_plain = [](char letter) {
+    return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') ||
+           (letter >= 'A' && letter <= 'Z') || letter == '.' || letter == '_' || letter == '-';
+  };
+  if (!given.empty() && !std::ranges::all_of(given, is_plain))  // a checkpoint's text lists them
+    fail(
+        ErrorKind::usage,
+        "{} '{}': the name of a parameter must be of letters, digits, '.', '_' and '-', but is '{}'; correct it",
+        kind, site.name, given);
+  require_free_prefix(kind, name);
+  if (!parameter_names_.insert(name).second)
+    fail(ErrorKind::usage,
+         "{} '{}': the names of parameters must differ, but an earlier op has '{}'; choose another", kind,
+         site.name, name);
+  return name;
 }
 
 void Builder::require_usable_name(std::string_view kind, const std::string& name) const {
@@ -165,6 +198,10 @@ void Builder::require_usable_name(std::string_view kind, const std::string& name
     fail(ErrorKind::usage,
          "{} '{}': the name must be used once in model '{}', but an earlier op has it; choose another", kind,
          name, graph_.name);
+  require_free_prefix(kind, name);
+}
+
+void Builder::require_free_prefix(std::string_view kind, const std::string& name) {
   // In checkpoints, arrays with these prefixes stand beside the parameters of all ops.
   for (const std::string_view prefix : {"optimizer.", "lookahead.", "ema."})
     if (name.starts_with(prefix))

@@ -16,6 +16,14 @@
 
 namespace paceline::graph {
 
+struct OpSite;  // graph/ops.h
+
+/// Full names of an op's weight and bias, where PyTorch's do not end in ".weight" and ".bias"
+/// ("encoder.pos_embedding"). Empty: "<node>.weight", "<node>.bias".
+struct ParameterNames {
+  std::string weight = {}, bias = {};
+};
+
 // Builds a Graph op by op, and checks each op when it is added.
 //
 // Every op function returns the index of its node, which later ops take as input. The caller names ops with
@@ -78,12 +86,32 @@ class Builder {
   int dropout(int src, const Dropout& attributes, std::string name = "") {
     return append(attributes, {src}, std::move(name));
   }
+  int layer_norm(int src, std::string name, const LayerNorm& attributes = {}) {
+    return append(attributes, {src}, std::move(name));
+  }
+  int group_norm(int src, std::string name, const GroupNorm& attributes) {
+    return append(attributes, {src}, std::move(name));
+  }
+  int scale(int src, std::string name, const Scale& attributes = {}) {
+    return append(attributes, {src}, std::move(name));
+  }
+  int position(int src, std::string name, const ParameterNames& parameters = {}) {
+    return append(Position{}, {src}, std::move(name), parameters);
+  }
+  int class_token(int src, std::string name, const ParameterNames& parameters = {}) {
+    return append(ClassToken{}, {src}, std::move(name), parameters);
+  }
+  int first_place(int src, std::string name = "") { return append(FirstPlace{}, {src}, std::move(name)); }
+  int attention(int src, int heads, std::string name = "") {
+    return append(Attention{heads}, {src}, std::move(name));
+  }
   int loss(int logits, double label_smoothing, std::string name = "loss") {
     return append(SoftmaxCrossEntropy{label_smoothing}, {logits}, std::move(name));
   }
 
   /// Adds any op; the functions above are short forms of it.
-  int append(Attributes op, std::vector<int> inputs, std::string name = "");
+  int append(Attributes op, std::vector<int> inputs, std::string name = "",
+             const ParameterNames& parameters = {});
 
   [[nodiscard]] const Shape& shape_of(int node) const;
 
@@ -95,9 +123,14 @@ class Builder {
  private:
   [[nodiscard]] std::string unique_name(const std::string& kind);
   void require_usable_name(std::string_view kind, const std::string& name) const;
+  static void require_free_prefix(std::string_view kind, const std::string& name);
+  [[nodiscard]] std::string parameter_name(const OpSite& site, std::string_view suffix,
+                                           const std::string& given);
   void require_possible_size(const Node& node);
+  void add_parameters(Node& node, const OpSite& site, const ParameterNames& names);
   Graph graph_;
   std::unordered_set<std::string> names_;              ///< of all nodes
+  std::unordered_set<std::string> parameter_names_;    ///< of all parameters
   std::unordered_map<std::string, int> last_numbers_;  ///< by kind: all numbers up to it are taken
   double elements_ = 0;                                ///< of all parameters
 };

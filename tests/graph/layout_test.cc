@@ -98,6 +98,51 @@ TEST(Fingerprint, TellsEveryChangedLayerApart) {
   EXPECT_TRUE(is_new(renamed)) << "checkpoints know parameters by name";
 }
 
+/// Layers that keep [10,4,5], with attributes that are not the usual ones.
+constexpr const char* kSampleNorms = R"(
+[[layer]]
+op = "layer_norm"
+name = "ln"
+epsilon = 1e-6
+[[layer]]
+op = "dense"
+name = "each"
+features = 10
+flatten = false
+[[layer]]
+op = "group_norm"
+name = "gn"
+groups = 5
+epsilon = 0.001
+[[layer]]
+op = "scale"
+name = "ls"
+initial = 1e-6
+dimensions = 1
+weight = "gamma"
+)";
+
+/// Tokens of 10 channels and the first one of them.
+constexpr const char* kOfTokens = R"(
+[[layer]]
+op = "position"
+name = "place"
+weight = "tokens.pos_embedding"
+[[layer]]
+op = "class_token"
+name = "tokens.class"
+weight = "tokens.class_token"
+[[layer]]
+op = "concat"
+name = "qkv"
+inputs = ["tokens.class", "tokens.class", "tokens.class"]
+[[layer]]
+op = "attention"
+heads = 5
+[[layer]]
+op = "first_place"
+)";
+
 /// A model with every kind of layer, each with attributes that are not the usual ones where it has some.
 std::string every_kind() {
   std::string text = R"(
@@ -173,6 +218,8 @@ channels = 10
 kernel = [1, 2]
 padding = [0, 2]
 dilation = [1, 2]
+)" + kSampleNorms +
+         R"(
 [[layer]]
 op = "stochastic_depth"
 probability = 1e-9
@@ -185,7 +232,8 @@ inputs = ["some", "pooled"]
 [[layer]]
 op = "dropout"
 probability = 0.25
-[[layer]]
+)" + std::string(kOfTokens) +
+         R"([[layer]]
 op = "dense"
 name = "fc"
 features = "classes"

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "graph/all_ops.h"
+#include "graph/layout.h"
 #include "graph/ops.h"
 
 namespace paceline::graph {
@@ -194,7 +195,7 @@ TEST(ModelFile, RefusesWrongFirstWeightsAndRates) {
   EXPECT_THAT(refusal("channels = 12", "channels = 11"), HasSubstr("an even number of channels, at most 24"));
 }
 
-// An op that no model file can ask for was forgotten in model_file.cc or in the page that explains them.
+// An op that no model file can ask for was forgotten in layer_kinds.cc or in the page that explains them.
 TEST(ModelFile, HasAWordForEveryOp) {
   const std::string page = base::read_file(std::string(PACELINE_SOURCE_DIR) + "/docs/models.md");
   for (const Attributes& op : all_ops()) {
@@ -233,6 +234,63 @@ TEST(ModelFile, TheExampleInTheRecipesBuildsForEveryDataSet) {
   }
 }
 
+TEST(ModelFile, NamesParametersAsItIsTold) {
+  constexpr const char* kFile = R"(
+[[layer]]
+op = "conv2d"
+channels = 3
+weight = "encoder.patches"
+[[layer]]
+op = "dense"
+name = "qkv"
+features = 6
+weight = "attention.in_proj_weight"
+bias = "attention.in_proj_bias"
+[[layer]]
+op = "batch_norm"
+name = "n"
+bias = "n.beta"
+[[layer]]
+op = "dense"
+name = "attention.out_proj"
+features = "classes"
+weight = "attention.out"
+)";
+  const Graph graph = parse_model(kFile, "names.toml", {3, 4, 4}, 5, 0);
+  std::vector<std::string> names;
+  for (const Parameter& parameter : graph.parameters) names.push_back(parameter.name);
+  EXPECT_THAT(names, testing::ElementsAre("encoder.patches", "attention.in_proj_weight",
+                                          "attention.in_proj_bias", "n.weight", "n.beta", "n.running_mean",
+                                          "n.running_var", "attention.out", "attention.out_proj.bias"));
+  const auto text = canonical_text(graph);
+  EXPECT_THAT(text, HasSubstr("features 6, bias true, weight \"attention.in_proj_weight\", bias "
+                              "\"attention.in_proj_bias\"; [6,1,1]"));
+  const Graph read = graph_from_text(text, "names", "here");
+  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(read.parameters[i].name, names[i]);
+}
+
+TEST(ModelFile, RefusesParameterNamesThatCannotBe) {
+  const auto refusal = [](const std::string& layers) {
+    try {
+      (void)parse_model(layers + "[[layer]]\nop = \"dense\"\nfeatures = 5\nname = \"fc\"\n", "my.toml",
+                        {3, 4, 4}, 5, 0);
+    } catch (const base::Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string place = "[[layer]]\nop = \"conv2d\"\nchannels = 3\n";
+  EXPECT_EQ(refusal(place + "weight = \"a.b_c-9\"\n"), "");
+  EXPECT_THAT(refusal(place + "weight = \"a b\"\n"),
+              HasSubstr("of letters, digits, '.', '_' and '-', but is"));
+  EXPECT_THAT(refusal(place + "weight = 5\n"), HasSubstr("my.toml:4: 'weight' must be a text in quotes"));
+  EXPECT_EQ(refusal(place + "bias = \"b\"\n"), "") << "it has a bias then";
+  EXPECT_THAT(refusal(place + "weight = \"ema.x\"\n"), HasSubstr("names that begin with 'ema.'"));
+  EXPECT_THAT(refusal(place + "weight = \"fc.bias\"\n"), HasSubstr("but an earlier op has 'fc.bias'"));
+  for (const char* key : {"weight", "bias"})
+    EXPECT_THAT(refusal(std::string("[[layer]]\nop = \"relu\"\n") + key + " = \"w\"\n"),
+                HasSubstr(std::string("'") + key + "' names a parameter, but it has none of that kind"));
+}
 struct WrongFile {
   std::string name;
   std::string file;

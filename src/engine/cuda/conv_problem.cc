@@ -79,9 +79,11 @@ ConvProblem conv_problem(const graph::Graph& graph, const graph::Node& node, int
     problem.dilation = conv->dilation;
     problem.groups = padded_groups(node, *conv, src.channels);
   } else {
-    base::expects(node.as<graph::Dense>() != nullptr, "only conv2d and dense are convolutions");
-    problem.channels_in *= src.height * src.width;
-    problem.height_in = problem.width_in = 1;
+    const auto* dense = node.as<graph::Dense>();
+    base::expects(dense != nullptr, "only conv2d and dense are convolutions");
+    problem.height_in = dense->flatten ? 1 : src.height;
+    problem.width_in = dense->flatten ? 1 : src.width;
+    if (dense->flatten) problem.channels_in *= src.height * src.width;
   }
   return problem;
 }

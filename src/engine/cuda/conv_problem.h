@@ -4,8 +4,8 @@
 /// interface of an implementation that is ready to compute it.
 ///
 /// Layouts  activations [N][H][W][C] and weights [K][R][S][C / groups], both stored in `precision`; input and
-///          output channels are padded with zeros to multiples of 8. A dense layer is a 1x1 convolution of
-///          one pixel whose channels are the flattened input.
+///          output channels are padded with zeros to multiples of 8. A dense layer that flattens is a 1x1
+///          convolution of one pixel whose channels are the flattened input.
 
 #include <cstddef>
 #include <cstdint>
@@ -99,8 +99,8 @@ class AlgorithmRefused : public base::Error {
 // Converts a graph's Conv2d and Dense layers to the padded ConvProblems that a device computes, and checks
 // and names ConvProblems.
 
-/// The convolution that computes `node` for `batch` samples. A Dense layer reads its input as one pixel of
-/// height * width * padded channels.
+/// The convolution that computes `node` for `batch` samples. A Dense layer that flattens reads its input as
+/// one pixel of height * width * padded channels; another one is a 1x1 convolution.
 ///
 /// Errors    Error(usage) for groups that padding would cut: of more than one channel, where input or output
 ///           channels are no multiple of 8

@@ -161,8 +161,11 @@ std::int64_t workspace_elements(const graph::Graph& graph) {
       const std::int64_t rows = std::int64_t{1} * src.channels * conv->kernel.product();
       const std::int64_t unfolded = rows * node.shape.height * node.shape.width;
       most = std::max(most, unfolded + std::max(unfolded, rows * conv->channels));
-    } else if (node.as<graph::Dense>()) {
-      most = std::max(most, node.shape.channels * src.elements());
+    } else if (const auto* dense = node.as<graph::Dense>()) {
+      const std::int64_t places = dense->flatten ? 1 : std::int64_t{1} * src.height * src.width;
+      const std::int64_t unfolded = dense->flatten ? 0 : src.elements();
+      const std::int64_t weight = node.shape.channels * src.elements() / places;
+      most = std::max(most, unfolded + std::max(unfolded, weight));
     }
   }
   return most;

@@ -71,6 +71,36 @@ template <typename T>
 void batch_norm_evaluate(const OpShapes& shapes, const graph::BatchNorm& norm, const T* src, const T* weight,
                          const T* bias, const T* running_mean, const T* running_var, T* dst);
 
+// Layer norm, group norm and learned factors of the reference engine.
+//
+// Shapes   src, dst [N, C, H, W]; weight, bias [C]
+
+/// The groups of elements of a sample that share a mean and a variance.
+struct SampleGroups {
+  int channel_groups = 1;  ///< equal groups of channels
+  bool by_place = false;   ///< each place is a group of its own, too
+  double epsilon = 1e-5;
+  static SampleGroups of(const graph::LayerNorm& op) { return {1, true, op.epsilon}; }
+  static SampleGroups of(const graph::GroupNorm& op) { return {op.groups, false, op.epsilon}; }
+};
+
+/// dst = (src - mean) / sqrt(variance + epsilon) * weight + bias.
+template <typename T>
+void group_norm_forward(const OpShapes& shapes, const SampleGroups& groups, const T* src, const T* weight,
+                        const T* bias, T* dst);
+/// Adds to d_src, unless it is null. Overwrites d_weight and d_bias, unless they are null.
+template <typename T>
+void group_norm_backward(const OpShapes& shapes, const SampleGroups& groups, const T* src, const T* weight,
+                         const T* d_dst, T* d_src, T* d_weight, T* d_bias);
+
+/// dst = src * weight of the channel.
+template <typename T>
+void scale_forward(const OpShapes& shapes, const T* src, const T* weight, T* dst);
+/// Adds to d_src, unless it is null. Overwrites d_weight, unless it is null.
+template <typename T>
+void scale_backward(const OpShapes& shapes, const T* src, const T* weight, const T* d_dst, T* d_src,
+                    T* d_weight);
+
 // Dropout of the reference engine: keeps an element with probability 1 - p and scales it by 1 / (1 - p).
 // engine/dropout_mask.h decides which elements are kept.
 //
@@ -170,6 +200,32 @@ void global_average_pool_forward(const OpShapes& shapes, const T* src, T* dst);
 /// d_src += d_dst, divided equally among the elements of each plane.
 template <typename T>
 void global_average_pool_backward(const OpShapes& shapes, const T* d_dst, T* d_src);
+
+// Ops on tokens of the reference engine. A place is a pixel.
+//
+// Shapes   position: src, dst [N, C, T], weight [T, C]; class_token: src [N, C, T], weight [C],
+//          dst [N, C, T + 1]; attention: src [N, 3 C, T], dst [N, C, T]
+
+/// dst = src + weight of the place.
+template <typename T>
+void position_forward(const OpShapes& shapes, const T* src, const T* weight, T* dst);
+/// d_weight += the sum of d_dst over samples.
+template <typename T>
+void position_backward_weight(const OpShapes& shapes, const T* d_dst, T* d_weight);
+
+/// dst = weight, and behind it the places of src.
+template <typename T>
+void class_token_forward(const OpShapes& shapes, const T* src, const T* weight, T* dst);
+/// Adds to d_src and d_weight; either may be null.
+template <typename T>
+void class_token_backward(const OpShapes& shapes, const T* d_dst, T* d_src, T* d_weight);
+
+template <typename T>
+void attention_forward(const OpShapes& shapes, const graph::Attention& attention, const T* src, T* dst);
+/// d_src += the gradient; computes the probabilities again.
+template <typename T>
+void attention_backward(const OpShapes& shapes, const graph::Attention& attention, const T* src,
+                        const T* d_dst, T* d_src);
 
 // Softmax followed by cross-entropy with label smoothing, as one op.
 //

@@ -60,7 +60,7 @@ class Program {
   LossSums run(std::span<const float> images);
   void load_images(std::span<const float> images);
 
-  // Visitors of the ops; defined in program.cc.
+  // Visitors of the ops; defined in program.cc and backward.cc.
   struct Forward;
   struct Backward;
 
@@ -96,5 +96,18 @@ class Program {
   double exact_loss_ = 0;
   OpObserver observer_;
 };
+
+template <typename T>
+template <typename Visit>
+void Program<T>::drop_samples(int node, double probability, Visit visit) const {
+  for (int n = 0; n < pass_.batch; ++n) {
+    const DropoutMask mask(seed_, pass_.step, pass_.first_position + n, node, probability);
+    const bool is_kept = !pass_.training || mask.keeps_sample();
+    visit(n, shapes(node).dst.elements(),
+          !is_kept         ? T{0}
+          : pass_.training ? static_cast<T>(1 / (1 - probability))
+                           : T{1});
+  }
+}
 
 }  // namespace paceline::engine::reference

@@ -156,6 +156,12 @@ Value write_op(const OpSite& site, const Conv2d& conv) {
 }
 
 Value write_op(const OpSite& site, const Dense& dense) {
+  if (!dense.flatten) {
+    std::vector<std::string> inputs{site.image(),
+                                    site.parameter(0, {dense.features, site.src_shape().channels, 1, 1})};
+    if (dense.bias) inputs.push_back(site.parameter(1));
+    return site.last("Conv", std::move(inputs), {{"kernel_shape", Numbers{1, 1}}});
+  }
   // Gemm takes no two inputs in this version.
   const std::vector<float> zeros(dense.bias ? 0 : static_cast<std::size_t>(dense.features));
   const auto bias =

@@ -112,6 +112,63 @@ std::vector<GradientCase> cases_of_channels() {
       })};
 }
 
+/// Ops that normalise or scale each sample by itself, and dense layers at each place.
+std::vector<GradientCase> cases_of_norms() {
+  const auto six = [](Builder& model, int value) { return model.concat({value, model.tanh(value)}); };
+  return {unary("LayerNorm", 3, {2, 3, 5},
+                [](Builder& model, int value) { return model.layer_norm(value, "op"); }),
+          unary("LayerNormOfFeatures", 1, {2, 3, 5},
+                [=](Builder& model, int value) {
+                  return model.layer_norm(model.global_average_pool(six(model, value)), "op",
+                                          {.epsilon = 0.1});
+                }),
+          unary("GroupNormOfAllChannels", 3, {2, 3, 5},
+                [](Builder& model, int value) { return model.group_norm(value, "op", {}); }),
+          unary("GroupNormOfTwoGroups", 2, {2, 3, 5},
+                [=](Builder& model, int value) {
+                  return model.group_norm(six(model, value), "op", {.groups = 2, .epsilon = 0.01});
+                }),
+          unary("GroupNormOfEachChannel", 1, {2, 3, 5},
+                [](Builder& model, int value) { return model.group_norm(value, "op", {.groups = 3}); }),
+          unary("Scale", 3, {2, 3, 5},
+                [](Builder& model, int value) { return model.scale(value, "op", {.initial = 0.5}); }),
+          unary("DenseAtEachPlace", 3, {2, 3, 5},
+                [](Builder& model, int value) {
+                  return model.dense(value, "op", {.features = 5, .flatten = false});
+                }),
+          unary("DenseAtEachPlaceWithoutBias", 1, {2, 3, 5}, [](Builder& model, int value) {
+            return model.dense(value, "op", {.features = 2, .bias = false, .flatten = false});
+          })};
+}
+
+/// Attention of `heads` heads, over values that an odd function made of each other.
+GradientCase attention(std::string name, int batch, Shape input, int channels, int heads) {
+  return unary(std::move(name), batch, input, [=](Builder& model, int value) {
+    value = model.conv2d(model.tanh(value), "qkv", {.channels = 3 * channels, .kernel = 1, .bias = true});
+    return model.attention(value, heads);
+  });
+}
+
+/// Ops on tokens.
+std::vector<GradientCase> cases_of_tokens() {
+  return {
+      unary("Position", 3, {2, 3, 5}, [](Builder& model, int value) { return model.position(value, "op"); }),
+      unary("ClassToken", 3, {2, 3, 5},
+            [](Builder& model, int value) { return model.tanh(model.class_token(value, "op")); }),
+      unary("ClassTokenAlone", 3, {2, 3, 5},
+            [](Builder& model, int value) {
+              value = model.position(model.class_token(model.tanh(value), "op"), "place");
+              value = model.attention(model.conv2d(value, "qkv", {.channels = 9, .kernel = 1}), 3);
+              return model.first_place(value);
+            }),
+      unary("FirstPlace", 3, {2, 3, 5},
+            [](Builder& model, int value) { return model.first_place(model.tanh(value)); }),
+      attention("AttentionOfOnePlace", 3, {2, 1, 1}, 4, 2),
+      attention("AttentionOfTwoPlaces", 1, {2, 1, 2}, 1, 1),
+      attention("AttentionOfOneHead", 2, {2, 3, 5}, 5, 1),
+      attention("AttentionOfThreeHeads", 2, {2, 17, 1}, 9, 3)};
+}
+
 /// The loss with label smoothing, weights of classes, and both.
 std::vector<GradientCase> cases_of_loss() {
   const auto loss = [](double smoothing, const std::vector<double>& weights) {
@@ -219,7 +276,9 @@ std::vector<GradientCase> cases() {
        BatchNormMode::synchronised},
   };
   std::ranges::move(cases_of_channels(), std::back_inserter(all));
+  std::ranges::move(cases_of_norms(), std::back_inserter(all));
   std::ranges::move(cases_of_loss(), std::back_inserter(all));
+  std::ranges::move(cases_of_tokens(), std::back_inserter(all));
   return all;
 }
 

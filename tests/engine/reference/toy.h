@@ -30,6 +30,8 @@ inline graph::Graph every_op(double dropout = 0.3, double smoothing = 0.1) {
   value = model.adaptive_average_pool(value, {4, 3});
   value = model.pad(value, {.top = -1, .bottom = 1, .left = 1});
   value = model.average_pool(value, {.kernel = 2, .stride = 2});
+  value = model.dense(model.layer_norm(value, "ln"), "mlp", {.features = 6, .flatten = false});
+  value = model.scale(model.group_norm(value, "gn", {.groups = 2}), "ls", {.initial = 0.5});
   if (dropout > 0) value = model.dropout(value, {.probability = dropout});
   int hidden = model.dense(value, "hidden", {.features = 6});
 #define PACELINE_APPLY(Op, op) hidden = model.op(hidden);
@@ -40,12 +42,31 @@ inline graph::Graph every_op(double dropout = 0.3, double smoothing = 0.1) {
             back = model.slice(value, {.begin = 2, .channels = 4});
   value = model.channel_shuffle(model.concat({back, front}), 3);
   value = model.stochastic_depth(value, {.probability = dropout});
-  value = model.add(hidden, model.global_average_pool(value));
+  int tokens = model.position(model.class_token(value, "token"), "place");
+  tokens = model.attention(model.concat({tokens, model.tanh(tokens), model.silu(tokens)}), 2);
+  value = model.add(model.global_average_pool(value), model.first_place(tokens));
+  value = model.add(hidden, value);
   value = model.dense(value, "fc", {.features = 4});
   model.loss(value, smoothing);
   auto graph = model.finish();
   graph::set_class_weights(graph, {0.5, 1.75, 1, 1.25});
   return graph;
+}
+
+/// A block of a ConvNeXt, and a group norm, for 3x9x7 images in 4 classes.
+inline graph::Graph sample_norms(int channels = 24) {
+  graph::Builder model("sample-norms");
+  int value = model.conv2d(model.input({3, 9, 7}), "stem",
+                           {.channels = channels, .kernel = 2, .stride = 2, .bias = true});
+  const int trunk = model.layer_norm(value, "stem.norm");
+  value = model.conv2d(trunk, "depthwise", {.channels = channels, .padding = 1, .groups = channels});
+  value = model.dense(model.layer_norm(value, "norm"), "widen", {.features = 2 * channels, .flatten = false});
+  value = model.dense(model.gelu(value), "narrow", {.features = channels, .flatten = false});
+  value = model.stochastic_depth(model.scale(value, "scale", {.initial = 0.5}), {.probability = 0.2});
+  value = model.group_norm(model.add(value, trunk), "groups", {.groups = channels % 4 == 0 ? 4 : 1});
+  value = model.layer_norm(model.global_average_pool(value), "last");
+  model.loss(model.dense(value, "fc", {.features = 4}), 0.1);
+  return model.finish();
 }
 
 /// `count` images with labels, the samples first .. first + count - 1 of one endless random set.

@@ -35,7 +35,10 @@ ConvShape conv_shape(const BuildContext& build, const Value& src, const Value& d
                   .in_blocks = !direct,
                   .type = direct ? src.storage : Storage::f32,
                   .dst_type = direct ? dst.storage : Storage::f32};
-  if (const auto* conv = build.op().as<graph::Conv2d>()) {
+  const auto* dense = build.op().as<graph::Dense>();
+  if (dense != nullptr && !dense->flatten && src.pixels() > 1) {
+    shape.bias = dense->bias;  // a 1x1 convolution
+  } else if (const auto* conv = build.op().as<graph::Conv2d>()) {
     shape.kernel = conv->kernel.height;
     shape.stride = conv->stride.height;
     shape.padding = conv->padding.height;
@@ -46,7 +49,7 @@ ConvShape conv_shape(const BuildContext& build, const Value& src, const Value& d
     shape.bias = conv->bias;
   } else {
     shape.is_dense = true;
-    shape.bias = build.op().as<graph::Dense>()->bias;
+    shape.bias = dense->bias;
   }
   return shape;
 }

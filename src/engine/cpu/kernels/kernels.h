@@ -72,6 +72,31 @@ struct Epilogue {
   NormBackward gradient;
 };
 
+/// A layer norm's rows: each is normalised by itself.
+struct LayerNormForward {
+  const void* src = nullptr;
+  void* dst = nullptr;
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+  float epsilon = 0;
+  float* statistics = nullptr;  ///< output [rows][2]: mean, 1 / deviation, for backward; may be null
+};
+struct LayerNormBackward {
+  const void* src = nullptr;
+  const void* d_dst = nullptr;
+  void* d_src = nullptr;  ///< may be null or d_dst
+  const float* weight = nullptr;
+  const float* statistics = nullptr;
+};
+
+/// Learned factors of the channels.
+struct ScaleBackward {
+  const void* src = nullptr;
+  const void* d_dst = nullptr;
+  void* d_src = nullptr;  ///< may be null or d_dst
+  const float* weight = nullptr;
+};
+
 /// The `winner` of a max pool's window that has none.
 constexpr int kNoWinner = 255;
 
@@ -88,6 +113,45 @@ struct PoolShape {
   bool count_padding = true;  ///< an average divides by the window's padding too
 };
 
+/// The sizes of an attention's sample.
+struct AttentionShape {
+  int places = 0, heads = 0;
+  int width = 0;  ///< channels of a head
+  [[nodiscard]] constexpr std::int64_t channels() const { return std::int64_t{heads} * width; }
+  /// A length of packed rows: whole vectors of every instruction set.
+  [[nodiscard]] static constexpr std::int64_t padded(std::int64_t length) { return (length + 15) / 16 * 16; }
+};
+
+/// Rows of probabilities that exist at a time.
+constexpr int kAttentionRows = 48;
+
+struct AttentionForward {
+  AttentionShape shape;
+  float scale = 1;              ///< of q k^T
+  const void* src = nullptr;    ///< [places][3 channels], of one sample
+  void* dst = nullptr;          ///< [places][channels]
+  float* statistics = nullptr;  ///< [heads][places][2], for the backward pass: the largest scaled product of
+                                ///< the row, and 1 / the sum of exponentials; null: not wanted
+  /// Floats of scratch memory that a call needs.
+  [[nodiscard]] static constexpr std::int64_t scratch(const AttentionShape& s) {
+    const std::int64_t places = AttentionShape::padded(s.places), width = AttentionShape::padded(s.width);
+    return s.width * places + s.places * width + kAttentionRows * (2 * width + places);
+  }
+};
+
+struct AttentionBackward {
+  AttentionShape shape;
+  float scale = 1;
+  const void* src = nullptr;
+  const float* statistics = nullptr;
+  const void* d_dst = nullptr;  ///< [places][channels]
+  void* d_src = nullptr;        ///< [places][3 channels]
+  [[nodiscard]] static constexpr std::int64_t scratch(const AttentionShape& s) {
+    const std::int64_t places = AttentionShape::padded(s.places), width = AttentionShape::padded(s.width);
+    return 2 * s.width * places + 3 * s.places * width + kAttentionRows * (3 * width + 2 * places);
+  }
+};
+
 /// Kernels for one storage type.
 struct TypedKernels {
   /// sums[c] += sum of (src - shift[c]), sums[channels + c] += sum of its square, over rows.
@@ -96,6 +160,16 @@ struct TypedKernels {
   /// sums[c] += sum of d, sums[channels + c] += sum of d * (src - mean), d the gradient under the mask.
   void (*norm_backward_reduce)(const NormBackward& args, std::int64_t rows, int channels, double* sums);
   void (*norm_backward_apply)(const NormBackward& args, std::int64_t rows, int channels);
+
+  void (*layer_norm)(const LayerNormForward& args, std::int64_t rows, int channels);
+  /// sums[c] += sum of d_dst, sums[channels + c] += sum of d_dst times the normalised value, over rows.
+  /// `scratch`: [2 channels]. Null sums: d_src alone.
+  void (*layer_norm_backward)(const LayerNormBackward& args, std::int64_t rows, int channels, double* sums,
+                              float* scratch);
+  /// dst = src * weight of the channel
+  void (*scale_channels)(const void* src, const float* weight, void* dst, std::int64_t rows, int channels);
+  /// sums[c] += sum of d_dst * src over rows; `sums` has [2 channels].
+  void (*scale_channels_backward)(const ScaleBackward& args, std::int64_t rows, int channels, double* sums);
 
   // Elementwise, over `count` elements. The result may overwrite an operand.
   /// The ops of graph/elementwise.h, defined in elementwise.inc; `kept` is src or dst, whichever the op's
@@ -132,6 +206,15 @@ struct TypedKernels {
                        std::int64_t end);
   void (*average_pool_backward)(const void* d_dst, void* d_src, const PoolShape& shape, std::int64_t begin,
                                 std::int64_t end);
+  /// Rows begin .. end - 1 of one head. A row's bits do not depend on the others that are computed with it.
+  void (*attention)(const AttentionForward& args, int head, std::int64_t begin, std::int64_t end,
+                    float* scratch);
+  /// All rows of one head.
+  void (*attention_backward)(const AttentionBackward& args, int head, float* scratch);
+  /// dst = src + term
+  void (*add_floats)(const void* src, const float* term, void* dst, std::int64_t count);
+  /// sum[i] = the sum of src[sample * stride + i] over samples, in their order.
+  void (*sum_samples)(const void* src, std::int64_t stride, int samples, float* sum, std::int64_t count);
   // Items are samples of `pixels` rows.
   void (*global_pool)(const void* src, void* dst, int pixels, int channels, std::int64_t begin,
                       std::int64_t end);

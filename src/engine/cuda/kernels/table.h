@@ -8,6 +8,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "engine/cuda/kernels/attention.h"
 #include "engine/cuda/kernels/batch_norm.h"
 #include "engine/cuda/kernels/batch_norm_backward.h"
 #include "engine/cuda/kernels/channel_copies.h"
@@ -15,12 +16,15 @@
 #include "engine/cuda/kernels/columns.h"
 #include "engine/cuda/kernels/elementwise.h"
 #include "engine/cuda/kernels/gather.h"
+#include "engine/cuda/kernels/group_norm.h"
 #include "engine/cuda/kernels/kernel.h"
+#include "engine/cuda/kernels/layer_norm.h"
 #include "engine/cuda/kernels/pad.h"
 #include "engine/cuda/kernels/pool.h"
 #include "engine/cuda/kernels/products.h"
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
 #include "engine/cuda/kernels/step_report.h"
+#include "engine/cuda/kernels/tokens.h"
 #include "engine/cuda/kernels/update.h"
 #include "engine/cuda/kernels/weights.h"
 
@@ -50,7 +54,9 @@ using StorageKernels =
                AveragePoolForward<T>, AveragePoolBackward<T>, GlobalAveragePoolForward<T>,
                GlobalAveragePoolBackward<T>, Dropout<T>, Scale<T>, ScaleGradient<T>, StochasticDepth<T>,
                CopyChannels<T>, PlaceImage<T>, SoftmaxLoss<T>, SoftmaxBackward<T>, PackWeights<T>,
-               UnpackGradient<T>, GatherImages<T>>;
+               UnpackGradient<T>, GatherImages<T>, LayerNormForward<T>, LayerNormGradient<T>,
+               RowGradientSums<T>, ScaleChannels<T>, AddPosition<T>, SumSamples<T>, PutToken<T>, DropToken<T>,
+               AttentionForward<T>, AttentionGradientOfQueries<T>, AttentionGradientOfKeys<T>>;
 
 template <typename T, typename... Rules>
 std::tuple<Update<Rules, T>...> updates_by(std::tuple<Rules...>);  // declared only
@@ -61,7 +67,8 @@ using Kernels = decltype(std::tuple_cat(
     std::tuple<SumFold, BatchNormStatistics, BatchNormRunning, BatchNormGradients, BiasGradient, LossFold,
                WriteVotes, JudgeVotes, LarsNorms, LambNorms, LarsRates, GradientSquares, AddSquares,
                ClipFactor, ClipGradients, RunningStatistics, ArrayFill, ArrayCopy, ArrayAdd, ArrayMix,
-               ArrayTreeLevel>{}));
+               ArrayTreeLevel, RowGradients, GroupNormStatistics, GroupNormCoefficients,
+               GroupNormGradients>{}));
 
 template <typename Kernel, typename Table>
 struct KernelNumber;

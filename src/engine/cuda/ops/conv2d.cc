@@ -17,16 +17,19 @@
 namespace paceline::engine::cuda {
 namespace {
 
-/// A Conv2d has kernel height * width taps; a Dense layer has one for each pixel of its input. The input
+/// A Conv2d has kernel height * width taps; a Dense layer has one for each pixel that it flattens. The input
 /// channels of a group are not padded (conv_problem.h).
 WeightShape weight_shape(const graph::Node& node, const Value& src, const Value& dst) {
   const auto* conv = node.as<graph::Conv2d>();
+  const auto* dense = node.as<graph::Dense>();
   const int groups = conv != nullptr ? conv->groups : 1;
   return {.outs = dst.shape.channels,
           .padded_outs = dst.channels(),
           .ins = groups == 1 ? src.shape.channels : src.shape.channels / groups,
           .padded_ins = groups == 1 ? src.channels() : src.shape.channels / groups,
-          .taps = conv != nullptr ? static_cast<int>(conv->kernel.product()) : src.pixels()};
+          .taps = conv != nullptr  ? static_cast<int>(conv->kernel.product())
+                  : dense->flatten ? src.pixels()
+                                   : 1};
 }
 
 /// The algorithm in `options.algorithms` for `problem`; empty if there is none, so that the default applies.

@@ -50,5 +50,8 @@ class PadOp final : public CompiledOp {
 std::unique_ptr<CompiledOp> make_op(const graph::Pad& op, const OpArguments& a) {
   return std::make_unique<PadOp>(op, a);
 }
+std::unique_ptr<CompiledOp> make_op(const graph::FirstPlace&, const OpArguments& a) {
+  return std::make_unique<PadOp>(graph::first_place_of(a.src[0]->shape), a);
+}
 
 }  // namespace paceline::engine::cuda

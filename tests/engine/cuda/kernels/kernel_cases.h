@@ -146,8 +146,10 @@ void add_bias_cases(KernelCases& cases);
 void add_product_cases(KernelCases& cases);
 void add_dropout_cases(KernelCases& cases);
 void add_pool_cases(KernelCases& cases);
+void add_token_cases(KernelCases& cases);
 void add_batch_norm_cases(KernelCases& cases);
 void add_batch_norm_backward_cases(KernelCases& cases);
+void add_sample_norm_cases(KernelCases& cases);
 void add_softmax_cases(KernelCases& cases);
 void add_flat_cases(KernelCases& cases);
 void add_update_cases(KernelCases& cases);
@@ -160,8 +162,10 @@ inline const std::vector<KernelFamily>& kernel_families() {
       {"Product", add_product_cases},
       {"Dropout", add_dropout_cases},
       {"Pool", add_pool_cases},
+      {"Token", add_token_cases},
       {"BatchNorm", add_batch_norm_cases},
       {"BatchNormBackward", add_batch_norm_backward_cases},
+      {"SampleNorm", add_sample_norm_cases},
       {"Softmax", add_softmax_cases},
       {"Flat", add_flat_cases},
       {"Update", add_update_cases},

@@ -71,6 +71,41 @@ std::int64_t traffic_of(const PlaceImage<T>& kernel) {
 }
 
 template <typename T>
+std::int64_t traffic_of(const AddPosition<T>& kernel) {
+  return 2 * bytes_of_vectors<T>(kernel.vectors());
+}
+template <typename T>
+std::int64_t traffic_of(const SumSamples<T>& kernel) {
+  return kernel.elements() * (kernel.samples * static_cast<std::int64_t>(sizeof(T)) + 4);
+}
+template <typename T>
+std::int64_t traffic_of(const PutToken<T>& kernel) {
+  return 2 * bytes_of_vectors<T>(kernel.vectors());
+}
+template <typename T>
+std::int64_t traffic_of(const DropToken<T>& kernel) {
+  return 2 * bytes_of_vectors<T>(kernel.vectors());
+}
+/// Bytes of `src` arrays as large as attention's input, and of `dst` as large as its output.
+template <typename T>
+std::int64_t bytes_of_attention(const AttentionShape& shape, int src, int dst) {
+  return std::int64_t{shape.samples} * shape.places * (src * shape.src_channels + dst * shape.dst_channels) *
+         static_cast<std::int64_t>(sizeof(T));
+}
+template <typename T>
+std::int64_t traffic_of(const AttentionForward<T>& kernel) {
+  return bytes_of_attention<T>(kernel.shape, 1, 1);
+}
+template <typename T>
+std::int64_t traffic_of(const AttentionGradientOfQueries<T>& kernel) {
+  return bytes_of_attention<T>(kernel.shape, 1, 3);  // of d_src a third
+}
+template <typename T>
+std::int64_t traffic_of(const AttentionGradientOfKeys<T>& kernel) {
+  return bytes_of_attention<T>(kernel.shape, 1, 3);  // two thirds
+}
+
+template <typename T>
 std::int64_t traffic_of(const BatchNormSums<T>& kernel) {
   return bytes_of_rows<T>(kernel.columns);
 }
@@ -91,6 +126,27 @@ std::int64_t traffic_of(const BatchNormGradientSums<T, kMask, kTwoTerms, kStores
 template <typename T, ReluMask kMask>
 std::int64_t traffic_of(const BatchNormGradientApply<T, kMask>& kernel) {
   return (arrays_of(kernel.gradient) + 1) * bytes_of_rows<T>(kernel.columns);
+}
+
+template <typename T>
+std::int64_t bytes_of_rows(const RowThreads& rows) {
+  return rows.rows * rows.channels * static_cast<std::int64_t>(sizeof(T));
+}
+template <typename T>
+std::int64_t traffic_of(const LayerNormForward<T>& kernel) {
+  return 2 * bytes_of_rows<T>(kernel.rows) + (kernel.statistics != nullptr ? 8 * kernel.rows.rows : 0);
+}
+template <typename T>
+std::int64_t traffic_of(const LayerNormGradient<T>& kernel) {
+  return 3 * bytes_of_rows<T>(kernel.rows) + 8 * kernel.rows.rows;
+}
+template <typename T>
+std::int64_t traffic_of(const RowGradientSums<T>& kernel) {
+  return 2 * bytes_of_rows<T>(kernel.columns) + (kernel.statistics != nullptr ? 8 * kernel.columns.rows : 0);
+}
+template <typename T>
+std::int64_t traffic_of(const ScaleChannels<T>& kernel) {
+  return 2 * bytes_of_rows<T>(kernel.columns);
 }
 
 template <typename T>
