@@ -271,6 +271,8 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"token", unrecorded},
     {"token-file", unrecorded},
     {"no-token", unrecorded},
+    {"onnx", unrecorded},
+    {"raw-input", unrecorded},
 
     // What is predicted: cli/options/option_predict_rows.cc.
     {"cluster", unrecorded},

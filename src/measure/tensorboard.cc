@@ -11,11 +11,18 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/protobuf.h"
 #include "base/text.h"
 #include "measure/environment.h"
 
 namespace paceline::measure {
 namespace {
+
+using base::protobuf::add_bytes;
+using base::protobuf::add_double;
+using base::protobuf::add_float;
+using base::protobuf::add_little_endian;
+using base::protobuf::add_whole_number;
 
 constexpr std::uint32_t kPolynomial = 0x82F63B78;  // Castagnoli's, reflected
 
@@ -27,41 +34,6 @@ constexpr std::array<std::uint32_t, 256> crc_table() {
     table[byte] = crc;
   }
   return table;
-}
-
-template <typename T>
-void add_little_endian(std::string& out, T value) {
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    out += static_cast<char>(static_cast<std::uint64_t>(value) >> (8 * i));
-}
-
-// Protobuf's wire format: a key (field number and kind), then a number with 7 bits per byte, 4 or 8 bytes, or
-// a length and that many bytes.
-enum class Wire : std::uint64_t { varint = 0, eight_bytes = 1, length = 2, four_bytes = 5 };
-
-void add_varint(std::string& out, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-  out += static_cast<char>(value);
-}
-
-void add_key(std::string& out, std::uint64_t field, Wire wire) {
-  add_varint(out, field << 3 | static_cast<std::uint64_t>(wire));
-}
-
-void add_double(std::string& out, std::uint64_t field, double value) {
-  add_key(out, field, Wire::eight_bytes);
-  add_little_endian(out, std::bit_cast<std::uint64_t>(value));
-}
-
-void add_float(std::string& out, std::uint64_t field, float value) {
-  add_key(out, field, Wire::four_bytes);
-  add_little_endian(out, std::bit_cast<std::uint32_t>(value));
-}
-
-void add_bytes(std::string& out, std::uint64_t field, std::string_view bytes) {
-  add_key(out, field, Wire::length);
-  add_varint(out, bytes.size());
-  out += bytes;
 }
 
 // Field numbers of TensorBoard's messages.
@@ -112,8 +84,7 @@ std::string scalar_message(double wall_time, std::int64_t step, std::string_view
   add_float(one, kValueSimple, value);
   add_bytes(summary, kSummaryValue, one);
   add_double(event, kEventWallTime, wall_time);
-  add_key(event, kEventStep, Wire::varint);
-  add_varint(event, static_cast<std::uint64_t>(step));
+  add_whole_number(event, kEventStep, step);
   add_bytes(event, kEventSummary, summary);
   return event;
 }

@@ -28,7 +28,25 @@ namespace {
 
 constexpr std::int64_t kMostAtOnce = 32;  ///< images of a step
 
-/// The graph of a checkpoint, whose images and classes fit it.
+/// The `top` likeliest of `classes`, of equal ones the first, by the logits [classes].
+std::vector<std::pair<std::string, double>> likeliest(std::span<const double> logits, std::size_t top,
+                                                      const std::vector<std::string>& classes) {
+  std::vector<std::size_t> order(logits.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto kept = std::min(top, order.size());
+  std::partial_sort(
+      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
+      [&](std::size_t a, std::size_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+  double total = 0;
+  for (const double logit : logits) total += std::exp(logit - logits[order.front()]);
+  std::vector<std::pair<std::string, double>> chosen;
+  for (std::size_t i = 0; i < kept; ++i)
+    chosen.emplace_back(classes[order[i]], std::exp(logits[order[i]] - logits[order.front()]) / total);
+  return chosen;
+}
+
+}  // namespace
+
 graph::Graph graph_in(const CheckpointInfo& info) {
   const auto where = info.path.string();
   if (info.graph.empty() || info.data.classes.empty())
@@ -58,25 +76,6 @@ graph::Graph graph_in(const CheckpointInfo& info) {
         where, seen.height, seen.width);
   return *std::move(evaluated);
 }
-
-/// The `top` likeliest of `classes`, of equal ones the first, by the logits [classes].
-std::vector<std::pair<std::string, double>> likeliest(std::span<const double> logits, std::size_t top,
-                                                      const std::vector<std::string>& classes) {
-  std::vector<std::size_t> order(logits.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto kept = std::min(top, order.size());
-  std::partial_sort(
-      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
-      [&](std::size_t a, std::size_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
-  double total = 0;
-  for (const double logit : logits) total += std::exp(logit - logits[order.front()]);
-  std::vector<std::pair<std::string, double>> chosen;
-  for (std::size_t i = 0; i < kept; ++i)
-    chosen.emplace_back(classes[order[i]], std::exp(logits[order[i]] - logits[order.front()]) / total);
-  return chosen;
-}
-
-}  // namespace
 
 void classify_images(const Options& asked, const ClassifyRequest& request, const Backend& backend,
                      std::stop_token stop, const std::function<void(const ImagesToClassify&)>& begin,

@@ -10,11 +10,20 @@
 #include <utility>
 #include <vector>
 
+#include "graph/graph.h"
 #include "train/given/backend.h"
 #include "train/given/job.h"
 #include "train/given/options.h"
 
 namespace paceline::train {
+
+struct CheckpointInfo;
+
+/// The graph of a checkpoint, for images as its evaluation sees them. Their size, normalisation and classes
+/// are in `info.data` and fit it.
+///
+/// Errors   Error(data): a damaged checkpoint, or one of a version that kept no graph or classes
+[[nodiscard]] graph::Graph graph_in(const CheckpointInfo& info);
 
 struct ClassifyRequest {
   std::filesystem::path checkpoint;           ///< a file, or a training's directory

@@ -41,7 +41,9 @@ constexpr CommandRow kCommandRows[]{
      import_command},
     {"init", kInit, "a recipe for a folder of images of your own, with a reason for each choice",
      init_command},
-    {"model", kModel, "which models there are (list); layers, shapes, operations, memory of one (show)",
+    {"model", kModel,
+     "which models there are (list); layers, shapes, operations, memory of one (show); a trained one as ONNX "
+     "(export)",
      model_command},
     {"data", kData,
      "what a data set holds (info), whether all of it reads (verify), one file of it (pack), download "

@@ -82,6 +82,11 @@ int run_cells(const Settings& settings, const train::Backend& backend,
 [[nodiscard]] std::vector<measure::Record> records_of_trainer(
     const std::vector<std::filesystem::path>& paths);
 
+class Screen;
+
+/// model_export.cc: paceline model export.
+void export_model(const Settings& settings, Screen& screen);
+
 // The table of commands, from which the overview, completions and the manual page are made.
 
 struct CommandRow {

@@ -1,10 +1,12 @@
-// paceline model list, and paceline model show MODEL: what a model is made of, before it is trained.
+// paceline model list, and paceline model show MODEL: what a model is made of, before it is trained. For
+// export see model_export.cc.
 
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "base/topology.h"
 #include "cli/commands/commands.h"
@@ -134,11 +136,36 @@ void show_model(const Settings& settings, Screen& screen) {
       batch_of(settings), train::name(precision), static_cast<double>(plan.total_bytes()) / 1e9, parts));
 }
 
+/// Refuses options that the action does not read.
+void require_own_options(const Settings& settings) {
+  const bool is_export = settings.model.action == "export";
+  using measure::Setting;
+  for (const auto& [setting, is_of_export] :
+       {std::pair{Setting("onnx"), true}, std::pair{Setting("raw-input"), true},
+        std::pair{Setting("use-ema"), true}, std::pair{Setting("input"), false},
+        std::pair{Setting("classes"), false}})
+    if (settings.is_given(setting) && is_of_export != is_export)
+      base::fail(base::ErrorKind::usage, "model {}: --{} {}", settings.model.action, setting.key(),
+                 is_export ? "is for models without weights, and a checkpoint has its own; leave it out"
+                           : "is for a checkpoint: paceline model export CHECKPOINT --onnx FILE");
+  if (is_export && settings.model.onnx.empty())
+    base::fail(base::ErrorKind::usage,
+               "model export: say which file to write: paceline model export {} --onnx model.onnx",
+               base::shell_word(settings.model.name));
+}
+
 }  // namespace
 
 int model_command(const Settings& settings) {
   Screen screen(settings.json);
-  settings.model.action == "list" ? list_models(settings, screen) : show_model(settings, screen);
+  require_own_options(settings);
+  const auto& action = settings.model.action;
+  if (action == "list")
+    list_models(settings, screen);
+  else if (action == "show")
+    show_model(settings, screen);
+  else
+    export_model(settings, screen);
   return 0;
 }
 

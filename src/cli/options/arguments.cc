@@ -79,16 +79,17 @@ void take_runs_words(const std::vector<std::string>& words, Settings& settings) 
 }
 
 void take_model_words(const std::vector<std::string>& words, Settings& settings) {
-  const std::vector<std::string> actions{"list", "show"};
-  const bool is_list = words.size() == 1 && words.front() == "list";
-  if (!is_list && (words.size() != 2 || words.front() != "show"))
-    base::fail(ErrorKind::usage,
-               "model takes list, or show and one model: paceline model show resnet50; got {}{}",
-               words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " ")),
-               words.empty() || std::ranges::find(actions, words.front()) != actions.end()
-                   ? ""
-                   : base::suggestion(words.front(), actions));
-  settings.model.action = words.front();
+  const std::vector<std::string> actions{"list", "show", "export"};
+  const auto action = words.empty() ? "" : words.front();
+  const auto known = std::ranges::find(actions, action);
+  if (known == actions.end() || words.size() != (known == actions.begin() ? 1U : 2U))
+    base::fail(
+        ErrorKind::usage,
+        "model takes list, show and one model, or export and one checkpoint: paceline model show resnet50; "
+        "got {}{}",
+        words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " ")),
+        words.empty() || known != actions.end() ? "" : base::suggestion(action, actions));
+  settings.model.action = action;
   settings.model.name = words.back();
 }
 

@@ -30,7 +30,7 @@ std::string names_to_type(Command command) {
 std::vector<std::string> first_of(Command command) {
   if (command == kCompletion) return completed_shells();
   if (command == kRunList) return {"list", "show", "rm"};
-  if (command == kModel) return {"list", "show"};
+  if (command == kModel) return {"list", "show", "export"};
   if (command == kReference) return {"make", "check"};
   if (command == kData) return {"info", "verify", "pack", "stage", "manifest", "get"};
   return {};

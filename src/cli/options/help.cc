@@ -142,7 +142,9 @@ std::string usage_line(Command command) {
            "beside the checkpoint.";
   if (command == kModel)
     return "paceline model list                    every model that --model takes by name\n"
-           "paceline model show MODEL              its layers; MODEL: a name, or a file of layers";
+           "paceline model show MODEL              its layers; MODEL: a name, or a file of layers\n"
+           "paceline model export CHECKPOINT --onnx FILE   its trained model, for ONNX Runtime, OpenCV ...; "
+           "CHECKPOINT: a .safetensors file, or a training's directory";
   if (command == kClassify)
     return "paceline classify CHECKPOINT IMAGE..   CHECKPOINT: a .safetensors file, or a training's directory; "
            "IMAGE: a file, a folder or tar archive of images, shards:PATTERN";

@@ -382,6 +382,11 @@ constexpr Row kStudyRows[] = {
               })},
     {"classes", "N", kOutput, "number of classes", kModel | kDoctor,
      at<&S::model, &S::ModelRequest::classes>({.least = 2, .most = 1 << 20})},
+    {"onnx", "FILE", kOutput, "export: the ONNX file that is written; its directory must exist, the file not",
+     kModel, at<&S::model, &S::ModelRequest::onnx>()},
+    {"raw-input", "", kOutput,
+     "export: the model takes images that are normalised already (default: its first node normalises)",
+     kModel, at<&S::model, &S::ModelRequest::is_raw_input>()},
     {"yes", "", kOutput, "rm: remove without asking", kRunList, at<&S::runs, &S::RunList::yes>()},
     {"host", "ADDRESS", kServed,
      "address to listen on; whoever reaches it and has the token can read all runs", kServe,
@@ -410,7 +415,7 @@ constexpr Row kStudyRows[] = {
      kServe, at<&S::serve, &S::Serve::has_no_token>()},
 };
 static_assert(train::has_rows<S>(kCellRows, "batches", "repeats"));
-static_assert(train::has_rows<S>(kStudyRows, "compare", "no-token"));
+static_assert(train::has_rows<S>(kStudyRows, "compare", "raw-input"));
 
 }  // namespace
 

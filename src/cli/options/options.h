@@ -156,10 +156,12 @@ struct Settings {
   } runs;
 
   struct ModelRequest {
-    std::string action;  ///< "list" or "show"
-    std::string name;    ///< show: of the zoo, or a file
+    std::string action;  ///< "list", "show" or "export"
+    std::string name;    ///< show: of the zoo, or a file; export: a checkpoint
     graph::Shape input;  ///< no channels: the model's usual one
     int classes = 10;
+    std::filesystem::path onnx;  ///< export: the file that is written
+    bool is_raw_input = false;   ///< export: without the node that normalises
   } model;
 
   struct Serve {

@@ -167,7 +167,7 @@ struct Options {
   ScheduleOptions schedule;
   LookaheadOptions lookahead;
   EmaOptions ema;
-  bool use_ema = false;  ///< evaluate, classify: the average of a checkpoint in place of its weights
+  bool use_ema = false;  ///< evaluate, classify, export: the average of a checkpoint in place of its weights
   engine::BatchNormMode batch_norm = engine::BatchNormMode::local;
   int ghost_size = 0;
   bool momentum_correction = false;  ///< see rule_of_update()

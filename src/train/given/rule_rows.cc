@@ -152,7 +152,7 @@ constexpr OptionRow<Options> kRuleRows[] = {
      at<&O::ema, &Ema::every>({.least = 1, .left_out = "1"}), read_if("ema")},
     {"use-ema", "", kRule,
      "the averaged weights of the checkpoint (train --ema) in place of the trained ones",
-     kEvaluate | kClassify, at<&O::use_ema>()},
+     kEvaluate | kClassify | kModel, at<&O::use_ema>()},
     {"scale-lr", "RULE", kRule,
      "linear: learning rate times (global batch / --lr-batch); sqrt: times its square root; none", kRuns,
      at<&O::scale_lr>()},
