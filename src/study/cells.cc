@@ -50,7 +50,8 @@ Refusal refusal(const train::Options& options, const train::Backend& backend, st
 }
 
 /// A batch of a sweep that does not fit into the memory, computed in parts that do.
-PlannedCell sweep_cell_in_parts(const train::Options& base, std::int64_t batch, std::int64_t part, int repeat) {
+PlannedCell sweep_cell_in_parts(const train::Options& base, std::int64_t batch, std::int64_t part,
+                                int repeat) {
   PlannedCell cell = sweep_cell(base, batch, repeat);
   cell.id = fmt::format("sweep-b{}-m{}-r{}", batch, part, repeat);
   cell.options.micro_batch = part;
@@ -65,8 +66,7 @@ std::vector<PlannedCell> automatic_cells(const train::Options& base, const Axes&
                                          const train::Backend& backend, std::int64_t samples) {
   constexpr int kBeyondMemory = 2;  // each step takes `batch_factor` times as long as the one before
   std::vector<PlannedCell> cells;
-  std::int64_t batch =
-      std::max(train::batch_unit(base), axes.batches.empty() ? 32 : axes.batches.front());
+  std::int64_t batch = std::max(train::batch_unit(base), axes.batches.empty() ? 32 : axes.batches.front());
   for (;; batch *= axes.batch_factor) {
     cells.push_back(sweep_cell(base, batch, 0));
     const auto refused = refusal(cells.back().options, backend, samples);

@@ -14,14 +14,17 @@
 namespace paceline::engine {
 
 /// How far results may lie from the reference's, by parameter: |a - b|_2 <= relative * |b|_2 + absolute. The
-/// factors are of the storage's epsilon (2^-24, bf16 2^-9, fp16 2^-12 by rounding to nearest) times `length`, the root of
-/// the longest reduction times the depth of the network: rounding errors add up like a random walk.
+/// factors are of the storage's epsilon (2^-24, bf16 2^-9, fp16 2^-12 by rounding to nearest) times `length`,
+/// the root of the longest reduction times the depth of the network: rounding errors add up like a random
+/// walk.
 struct Tolerance {
   double relative = 0;
   double absolute = 0;
 };
 inline Tolerance tolerance(Precision precision, double length) {
-  const double epsilon = precision == Precision::f32 ? 0x1p-24 : precision == Precision::bf16 ? 0x1p-9 : 0x1p-12;
+  const double epsilon = precision == Precision::f32    ? 0x1p-24
+                         : precision == Precision::bf16 ? 0x1p-9
+                                                        : 0x1p-12;
   return {.relative = 4 * epsilon * length, .absolute = 4 * epsilon * length * 5e-2};
 }
 

@@ -145,7 +145,8 @@ TEST_F(StudyDirectory, SweepGoesOnBeyondTheMemory) {
     EXPECT_LE(cell.options.micro_batch, largest);
     EXPECT_EQ(cell.options.micro_batch, in_parts[i % 2].options.micro_batch);
     EXPECT_EQ(cell.skip, "");
-    EXPECT_EQ(cell.id, fmt::format("sweep-b{}-m{}-r{}", cell.options.local_batch, cell.options.micro_batch, i / 2));
+    EXPECT_EQ(cell.id,
+              fmt::format("sweep-b{}-m{}-r{}", cell.options.local_batch, cell.options.micro_batch, i / 2));
     EXPECT_THAT(cell.note, HasSubstr("does not fit into the memory: it is computed in micro-batches"));
   }
   base_.shard = 64;  // a worker computes shards already

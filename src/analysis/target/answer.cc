@@ -125,8 +125,7 @@ TargetPoint point_at_best(const WorkersPlan& plan, const TargetQuestion& questio
   point.time_s = joined_intervals(point.steps, shifted_figure(chosen.evaluations_s, chosen.step_s));
   point.evaluations_s = steps * chosen.evaluations_s;
   point.cost = scaled_figure(plan.cost_of(1), point.time_s);
-  point.is_at_end =
-      question.from_batch < question.to_batch && (best == 0 || best + 1 == plan.tried.size());
+  point.is_at_end = question.from_batch < question.to_batch && (best == 0 || best + 1 == plan.tried.size());
   return point;
 }
 

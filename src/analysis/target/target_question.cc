@@ -84,20 +84,20 @@ QuestionOfRecords target_question(const StepsToTarget& curve, const StepModel& m
   base::expects(curve.fit.has_value(), "the curve has a fit");
   const auto& fit = *curve.fit;
   if (global_batch > 0 && !fit.is_within(static_cast<double>(global_batch)))
-    base::fail(base::ErrorKind::data,
-               "--global-batch {} is outside of the batches that were trained, {} to {}, and nothing is guessed "
-               "beyond them; converge --compare batches trains others",
-               global_batch, fit.from_batch, fit.to_batch);
+    base::fail(
+        base::ErrorKind::data,
+        "--global-batch {} is outside of the batches that were trained, {} to {}, and nothing is guessed "
+        "beyond them; converge --compare batches trains others",
+        global_batch, fit.from_batch, fit.to_batch);
   const auto table = std::make_shared<const StepTable>(
       step_table(model, request,
                  global_batch > 0 ? local_batches_of(global_batch, request.workers)
                                   : usual_local_batches(fit.to_batch)));
   if (table->steps.empty())
-    base::fail(base::ErrorKind::data,
-               "the records time no step of {}: sweep or scale with such batches measures it",
-               global_batch > 0
-                   ? fmt::format("global batch {} on any of these numbers of workers", global_batch)
-                   : fmt::format("a batch of the curve, {} to {}", fit.from_batch, fit.to_batch));
+    base::fail(
+        base::ErrorKind::data, "the records time no step of {}: sweep or scale with such batches measures it",
+        global_batch > 0 ? fmt::format("global batch {} on any of these numbers of workers", global_batch)
+                         : fmt::format("a batch of the curve, {} to {}", fit.from_batch, fit.to_batch));
   QuestionOfRecords made;
   made.lacks_link = table->lacks_link;
   auto& question = made.question;

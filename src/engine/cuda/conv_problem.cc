@@ -102,9 +102,9 @@ std::vector<ConvProblem> conv_problems(const graph::Graph& graph, int batch, Pre
 
 std::string describe(const ConvProblem& p) {
   return fmt::format("{}, {}, {}x{}x{}x{} to {}x{}x{}x{}, kernel {}x{}, stride {}, padding {}{}{}",
-                     name_of_direction(p.direction), name_of(p.precision),
-                     p.samples, p.height_in, p.width_in, p.channels_in, p.samples, p.height_out, p.width_out,
-                     p.channels_out, p.kernel_height, p.kernel_width, text(p.stride), text(p.padding),
+                     name_of_direction(p.direction), name_of(p.precision), p.samples, p.height_in, p.width_in,
+                     p.channels_in, p.samples, p.height_out, p.width_out, p.channels_out, p.kernel_height,
+                     p.kernel_width, text(p.stride), text(p.padding),
                      p.dilation != 1 ? ", dilation " + text(p.dilation) : "",
                      p.groups > 1 ? fmt::format(", groups {}", p.groups) : "");
 }

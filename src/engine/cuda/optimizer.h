@@ -26,8 +26,8 @@ class StepReports;
 /// The flat arrays on the device, and the scale of the gradients.
 struct FlatArrays {
   float* weights = nullptr;
-  float* gradients = nullptr;      ///< null without training
-  std::vector<float*> state = {};  ///< by slot
+  float* gradients = nullptr;             ///< null without training
+  std::vector<float*> state = {};         ///< by slot
   DeviceLossScale* loss_scale = nullptr;  ///< null: gradients are not scaled
 };
 /// Allocates all but the gradients.

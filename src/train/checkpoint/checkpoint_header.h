@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "engine/loss_scale.h"
+#include "engine/engine.h"
 #include "train/checkpoint/safetensors.h"
 #include "train/step/loss_guard.h"
 

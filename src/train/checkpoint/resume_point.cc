@@ -215,9 +215,10 @@ engine::Precision precision_from(const SafetensorsFile& file, const Options& opt
   }
   const auto kept = choice_named<engine::Precision>(then);
   if (!kept)
-    fail(ErrorKind::data,
-         "{}: its precision is '{}', and this version knows fp32, bf16 and fp16; give one of them as --precision",
-         file.path().string(), then);
+    fail(
+        ErrorKind::data,
+        "{}: its precision is '{}', and this version knows fp32, bf16 and fp16; give one of them as --precision",
+        file.path().string(), then);
   notes.push_back(
       fmt::format("the precision stays {}, that of the checkpoint{}", then,
                   then == here ? "" : fmt::format("; for a new run --precision auto takes {} here", here)));

@@ -216,8 +216,8 @@ void require_memory(const Options& options, const Resolved& resolved, const grap
   if (measure::address_space_left() < kSearchBytes && plan.total_bytes(Place::host) > limits.host)
     base::fail(base::ErrorKind::device, "{} by its `ulimit -v`; raise it, or use a smaller batch or model",
                begin);
-  const std::int64_t part = largest_micro_batch(options, resolved.local_batch, graph, source, backend,
-                                                circumstances, limits);
+  const std::int64_t part =
+      largest_micro_batch(options, resolved.local_batch, graph, source, backend, circumstances, limits);
   const auto in_parts =
       part > 0 ? fmt::format("--micro-batch {} computes this batch in parts that fit", part) : "";
   if (options.micro_batch > 0 && part > 0) base::fail(base::ErrorKind::device, "{}; {}", begin, in_parts);

@@ -93,7 +93,8 @@ TEST(TargetQuestion, TriesOneGlobalBatchAlone) {
     (void)target_question(five_batches(), model, request, 2048);
     ADD_FAILURE();
   } catch (const base::Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("--global-batch 2048 is outside of the batches that were trained, 64 to 1024"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("--global-batch 2048 is outside of the batches that were trained, 64 to 1024"));
   }
 }
 

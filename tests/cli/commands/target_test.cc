@@ -93,8 +93,7 @@ TEST(Target, AnswersAboutOneGlobalBatch) {
   const Folder folder;
   write_steps(folder);
   write_curve(folder);
-  const auto outcome =
-      run_target(folder, {"--accuracy", "0.9", "--workers", "1:2", "--global-batch", "256"});
+  const auto outcome = run_target(folder, {"--accuracy", "0.9", "--workers", "1:2", "--global-batch", "256"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("2 workers   global batch 256 [256, 256]: 1650 steps"),
                                  HasSubstr("--workers 2 --local-batch 128"), Not(HasSubstr("the end of"))));

@@ -9,9 +9,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
-CompileOptions in_f16() {
-  return {.batch = 4, .precision = Precision::f16, .rule = {.momentum = 0.9}};
-}
+CompileOptions in_f16() { return {.batch = 4, .precision = Precision::f16, .rule = {.momentum = 0.9}}; }
 
 void set(Engine& engine, const LossScale& scale) {
   engine.fetch();

@@ -40,7 +40,7 @@ double seconds_of(const ConvProblem& problem) {
   const auto bytes = static_cast<double>(
       (is_short ? 2 : 4) * (problem.src_elements() + problem.dst_elements() + problem.weight_elements()));
   return std::max(seconds_of_bytes(bytes), products / (is_short ? simulated::kBf16ProductsPerSecond
-                                                               : simulated::kFp32ProductsPerSecond));
+                                                                : simulated::kFp32ProductsPerSecond));
 }
 
 const char* what_of(ConvDirection direction) {

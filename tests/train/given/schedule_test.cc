@@ -41,7 +41,7 @@ TEST(LearningRate, FollowsHalfACosineFromPeakToFinalFactorAfterTheWarmUp) {
   EXPECT_NEAR(learning_rate(options, 2, 1000, kTenEpochs), 0.2, 1e-12);
 }
 
-TEST(LearningRate, FallsWithAPowerOfWhatIsLeft) {
+TEST(LearningRate, FallsWithAPower) {
   const ScheduleOptions options{
       .kind = ScheduleKind::polynomial, .warmup_epochs = 2, .final_factor = 0.1, .polynomial_power = 2};
   EXPECT_DOUBLE_EQ(learning_rate(options, 2, 100, kTenEpochs), 2 * 101 / 200.0);

@@ -42,13 +42,13 @@ struct ExecContext {
   const CompileOptions& options;
   Runtime& runtime;
   Stream compute;
-  Arena memory;                          ///< on the device
-  const float* weights = nullptr;        ///< flat array (graph::Layout), on the device
-  float* gradients = nullptr;            ///< flat array, on the device; null without training
-  const std::uint8_t* stored = nullptr;  ///< input_buffers.h; null if the device keeps none
-  const float* byte_values = nullptr;    ///< likewise
+  Arena memory;                           ///< on the device
+  const float* weights = nullptr;         ///< flat array (graph::Layout), on the device
+  float* gradients = nullptr;             ///< flat array, on the device; null without training
+  const std::uint8_t* stored = nullptr;   ///< input_buffers.h; null if the device keeps none
+  const float* byte_values = nullptr;     ///< likewise
   const LossScale* loss_scale = nullptr;  ///< on the device; null: gradients are not scaled
-  double* pinned = nullptr;              ///< pinned host memory, as much as any op asked for
+  double* pinned = nullptr;               ///< pinned host memory, as much as any op asked for
 
   // The current pass; values of forward stay valid for backward.
   bool training = false;

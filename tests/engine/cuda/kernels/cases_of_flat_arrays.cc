@@ -413,7 +413,8 @@ void add_update_cases(KernelCases& cases) {
     const float* factor = arrays.input(std::vector<float>{0.37f});
     return ClipGradients{table, chunks, factor, arrays.in_place(random_floats(generator, of.elements()))};
   });
-  const std::vector<DeviceLossScale> scale{{.state = {.scale = 1024, .clean = 1999, .left_out = 2}, .skips = 1}};
+  const std::vector<DeviceLossScale> scale{
+      {.state = {.scale = 1024, .clean = 1999, .left_out = 2}, .skips = 1}};
   cases.add("UnscaleGradients", [=](KernelArrays& arrays, std::mt19937& generator) {
     const LarsChunk* table = arrays.input(of.tables.lars_chunks);
     const DeviceLossScale* by = arrays.input(scale);

@@ -23,8 +23,7 @@ struct Operand {
   Precision precision = Precision::f32;
 
   Operand(std::int64_t elements, Precision storage, std::uint64_t seed)
-      : stored(static_cast<std::size_t>(elements * bytes_of(storage)), std::byte{0xff}),
-        precision(storage) {
+      : stored(static_cast<std::size_t>(elements * bytes_of(storage)), std::byte{0xff}), precision(storage) {
     base::Rng rng(seed, base::Purpose::test);
     for (std::int64_t i = 0; i < elements; ++i) {
       with_storage(storage,
