@@ -35,11 +35,11 @@ void train_once(Engine& engine, int step, bool is_queued = false) {
   engine.fetch();
 }
 
-struct Arrays {
+struct TrainedArrays {
   std::vector<float> weights, state;
-  bool operator==(const Arrays&) const = default;
+  bool operator==(const TrainedArrays&) const = default;
 };
-Arrays arrays_of(Engine& engine) {
+TrainedArrays trained_arrays(Engine& engine) {
   return {toy::copy(engine.weights()), toy::copy(engine.optimizer_state(0))};
 }
 
@@ -52,13 +52,13 @@ TEST(LossScale, LeavesOutAnUpdateThatOverflows) {
       const auto engine = compile_on(device, graph, in_f16());
       toy::initialise(*engine, 3);
       set(*engine, {.scale = 0x1p40f, .clean = 7});
-      const auto before = arrays_of(*engine);
+      const auto before = trained_arrays(*engine);
       train_once(*engine, 0, is_queued);
-      EXPECT_EQ(arrays_of(*engine), before);
+      EXPECT_EQ(trained_arrays(*engine), before);
       EXPECT_EQ(engine->loss_scale(), (LossScale{.scale = 0x1p39f, .clean = 0, .left_out = 1}));
       set(*engine, {.scale = 16, .clean = 0, .left_out = 1});
       train_once(*engine, 1, is_queued);
-      EXPECT_NE(arrays_of(*engine), before);
+      EXPECT_NE(trained_arrays(*engine), before);
       EXPECT_EQ(engine->loss_scale(), (LossScale{.scale = 16, .clean = 1, .left_out = 1}));
     }
 }
