@@ -96,7 +96,7 @@ MODELS["preact-resnet18-cifar"] = (preact_resnet18_cifar, [3, 32, 32])
 MODELS["wide-resnet-28-10"] = (wide_resnet_28_10, [3, 32, 32])
 MODELS["convnext-cifar"] = (convnext_cifar, [3, 32, 32])
 MODELS["vit-cifar"] = (vit_cifar, [3, 32, 32])
-FIRST_WEIGHTS = {"convnext_tiny": "normal", "convnext-cifar": "normal"}  # where torchvision's are not PyTorch's
+FIRST_WEIGHTS = {"convnext_tiny": "normal", "convnext-cifar": "normal"}  # of ConvNeXt as torchvision's
 
 
 def main():

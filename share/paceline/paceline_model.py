@@ -60,6 +60,7 @@ class Recorder(TorchFunctionMode):
     def __init__(self, model):
         super().__init__()
         self.parameters = {id(p): name for name, p in list(model.named_parameters()) + list(model.named_buffers())}
+        self.learned = {name for name, _ in model.named_parameters()}
         self.layers, self.values, self.alive, self.expanded = [], {}, [], {}
         self.used, self.numbers, self.path = set(), {}, []
         for name, module in model.named_modules():
@@ -255,6 +256,8 @@ def learned(r, tensor):
     name = r.parameters.get(id(r.expanded.get(id(tensor), tensor)))
     if name in r.used:
         raise Refused(f"{name} is used twice: layers cannot share weights")
+    if name is not None and name not in r.learned:
+        raise Refused(f"{name} is a buffer, which does not learn; position, factors and tokens of layers do")
     return name
 
 
@@ -305,9 +308,7 @@ def scale(r, result, input, factor):
     flat = tuple(factor.shape) == (channels,) and (order == CHANNELS_LAST or input.dim() == 2)
     if not flat and not (tuple(factor.shape) == (channels, 1, 1) and order == "images" and input.dim() == 4):
         raise Refused(f"{name} of {list(factor.shape)} is not a factor for each channel")
-    if name in r.used:
-        raise Refused(f"{name} is used twice: layers cannot share weights")
-    r.used.add(name)
+    r.used.add(learned(r, factor))
     first = {} if bool((factor != factor.flatten()[0]).any()) else {"initial": float(f"{factor.flatten()[0].item():.7g}")}
     r.add("scale", [r.of(input, order)], result, name, order, **first, dimensions=factor.dim(), weight=name)
 

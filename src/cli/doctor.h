@@ -20,7 +20,7 @@ struct DoctorOptions {
   std::string kernels_model;      ///< if not empty, lists the implementation of each op of this model
   std::int64_t local_batch = 32;  ///< for that list
   std::string device = "cpu";
-  std::string precision = "auto";  ///< "fp32", "bf16" or "auto"
+  std::string precision = "auto";  ///< "fp32", "bf16", "fp16" or "auto"
   int threads = 0;                 ///< for that list; 0: all usable cores
   graph::Shape input;              ///< the model's; no channels: its usual one
   int classes = 10;

@@ -338,8 +338,8 @@ class Engine {
   virtual void weights_changed() = 0;
 
   /// The loss scale of Precision::f16, of which a device's engine has a copy here as of its weights: call
-  /// fetch() before you read it, and weights_changed() after you have set it. Others have none, and keep
-  /// what is set out of it.
+  /// fetch() before you read it, and weights_changed() after you have set it. Other precisions have none;
+  /// set_loss_scale() then does nothing.
   [[nodiscard]] virtual std::optional<LossScale> loss_scale() const { return std::nullopt; }
   virtual void set_loss_scale(const LossScale& /*scale*/) {}
 

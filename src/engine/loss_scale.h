@@ -13,7 +13,7 @@ namespace paceline::engine {
 struct LossScale {
   float scale = 65536;        ///< a power of two; halved where a gradient overflows, and that update left out
   std::int32_t clean = 0;     ///< updates since it changed
-  std::int64_t left_out = 0;  ///< updates of this training that were
+  std::int64_t left_out = 0;  ///< updates left out so far, of this training
   bool operator==(const LossScale& other) const {
     return scale == other.scale && clean == other.clean && left_out == other.left_out;
   }

@@ -138,7 +138,7 @@ struct OtherProgramRecord {
 /// than fits the caches.
 struct PeakRecord {
   int threads = 0;         ///< that computed at once
-  std::string precision;   ///< of the matrix product: "fp32", "bf16"
+  std::string precision;   ///< of the matrix product: "fp32", "bf16", "fp16"
   double flops_per_s = 0;  ///< of all threads
   double bytes_per_s = 0;  ///< of memory: bytes read plus bytes written
 };
@@ -244,7 +244,7 @@ struct Record {
   bool oversubscribed = false;  ///< more worker threads than cores, or several workers on one GPU
   std::int64_t local_batch = 0, global_batch = 0;
   std::string batch_given_as;  ///< "local" or "global": which one the user set
-  std::string precision;       ///< "fp32", "bf16": the one that was used
+  std::string precision;       ///< "fp32", "bf16", "fp16": the one that was used
   std::string device;          ///< as requested: "cpu", "cuda", "cuda:1", "cuda-on-host"
   /// "NVIDIA H100 80GB HBM3"; none for engines that compute on the host.
   std::optional<std::string> device_name;

@@ -75,13 +75,17 @@ std::vector<PlannedCell> automatic_cells(const train::Options& base, const Axes&
     if (!refused.is_of_memory || cells.size() == 1) return cells;
     break;
   }
+  if (base.micro_batch > 0) return cells;  // they were in parts all along
   std::int64_t part = cells[cells.size() - 2].options.local_batch;
   for (int beyond = 0; beyond < kBeyondMemory; ++beyond, batch *= axes.batch_factor) {
     auto cell = sweep_cell_in_parts(base, batch, part, 0);
+    auto refused = refusal(cell.options, backend, samples);
     // The loader has whole batches, so that parts may have to be smaller than the largest whole batch.
-    while (refusal(cell.options, backend, samples).is_of_memory && part % axes.batch_factor == 0)
+    while (refused.is_of_memory && part % axes.batch_factor == 0) {
       cell = sweep_cell_in_parts(base, batch, part /= axes.batch_factor, 0);
-    if (!refusal(cell.options, backend, samples).reason.empty()) break;
+      refused = refusal(cell.options, backend, samples);
+    }
+    if (!refused.reason.empty()) break;
     cells.push_back(std::move(cell));
   }
   return cells;

@@ -32,7 +32,8 @@ using CoresEach = std::function<int(int workers)>;
 struct Axes {
   std::vector<int> workers{1, 2, 4};
   std::vector<std::int64_t> batches{32, 128, 512};  ///< local for weak and sweep, global for strong
-  bool automatic_batches = false;  ///< sweep: multiply by `batch_factor` until memory or data ends
+  bool automatic_batches =
+      false;  ///< sweep: multiply by `batch_factor` until memory or data ends, and beyond memory a little
   int batch_factor = 2;
   std::string mode = "weak";  ///< of scaling: "weak", "strong" or "both"
   int repeats = 3;

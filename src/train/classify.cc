@@ -141,7 +141,7 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
                     data::kImageEndings));
   if (set.size() > 0) {
     require_memory(options, resolved, graph, source, backend, conditions,
-                   plan_run(options, resolved, graph, source, backend, limits), limits);
+                   plan_run(options, resolved, graph, source, backend, limits), limits, false);
     const auto kernels = backend.machine->prepare(graph, planning_options(options, resolved, backend),
                                                   kernel_request(options, info.algorithms));
     resolved.algorithms = kernels.algorithms;

@@ -304,7 +304,7 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
   resolved.dropped_per_epoch = 0;
   const auto limits = memory_limits(backend, resolved.local_workers);
   const auto plan = plan_run(options, resolved, graph, source, backend, limits);
-  require_memory(options, resolved, graph, source, backend, conditions, plan, limits);
+  require_memory(options, resolved, graph, source, backend, conditions, plan, limits, false);
   const auto kernels = backend.machine->prepare(graph, planning_options(options, resolved, backend),
                                                 kernel_request(options, info.algorithms));
   resolved.algorithms = kernels.algorithms;

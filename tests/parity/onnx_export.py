@@ -77,7 +77,7 @@ def by_opencv(folder, models):
     faults = []
     for name, count, *shape, classes in models:
         if b"ReduceMean" in (folder / f"{name}.onnx").read_bytes():
-            print(f"{name}: not compared, OpenCV {cv2.__version__} takes no layer norm")
+            print(f"{name}: not compared, OpenCV {cv2.__version__} takes no layer norm or group norm")
             continue
         logits = []
         for image in numpy.array(floats(folder / f"{name}.images.f32"), numpy.float32).reshape(count, 1, *shape):

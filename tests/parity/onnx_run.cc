@@ -53,7 +53,16 @@ graph::Graph odd_shapes() {
       pooled.push_back(model.adaptive_average_pool(
           model.max_pool(value, {.kernel = {2, 3}, .stride = {3, 2}, .padding = padding, .ceil = ceil}),
           {4, 5}));
-  value = model.concat(pooled);                        // 72 channels
+  // Behind a pad, whose zeros are above the values of silu that are below zero.
+  for (const bool is_before : {true, false}) {
+    const int padded =
+        is_before ? model.pad(value, {.top = 1, .left = 2}) : model.pad(value, {.bottom = 1, .right = 2});
+    pooled.push_back(model.adaptive_average_pool(padded, {4, 5}));  // even windows
+    pooled.push_back(model.adaptive_average_pool(model.max_pool(padded, {.kernel = 2, .stride = 1}), {4, 5}));
+    const int dense = model.dense(padded, is_before ? "each" : "each2", {.features = 4, .flatten = false});
+    pooled.push_back(model.adaptive_average_pool(dense, {4, 5}));
+  }
+  value = model.concat(pooled);                        // 96 channels
   value = model.adaptive_average_pool(value, {2, 5});  // even windows
   value = model.adaptive_average_pool(value, {5, 3});  // more than there are, and uneven
   value = model.pad(value, {.top = 2, .bottom = -1, .left = -1, .right = 1, .front = -3, .back = 3});

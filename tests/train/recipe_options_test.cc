@@ -159,7 +159,24 @@ TEST_F(RecipeOptions, Fp16KeepsBits) {
   const auto record = train(options);
   ASSERT_TRUE(record.loss_scale);
   EXPECT_EQ(record.precision, "fp16");
+  EXPECT_GT(record.loss_scale->left_out, 0);
   EXPECT_EQ(record.loss_scale->scale, std::ldexp(65536.0, -static_cast<int>(record.loss_scale->left_out)));
+}
+
+// A gradient that overflowed has an infinite norm, and its update is left out.
+TEST_F(RecipeOptions, Fp16RecordsNormsOfUpdatesAlone) {
+  Options options = on("cuda-on-host");
+  options.precision = "fp16";
+  options.workers = 2;
+  options.rule.clip_norm = 1;
+  options.noise_scale = 1;
+  const auto record = train(options);
+  EXPECT_GT(record.loss_scale.value().left_out, 0);
+  const auto& epoch = record.epochs.front();
+  EXPECT_TRUE(std::isfinite(epoch.gradient_norm.value()));
+  EXPECT_TRUE(std::isfinite(epoch.largest_gradient_norm.value()));
+  for (const auto& values : {epoch.gradient_squares.value().small, epoch.gradient_squares.value().large})
+    for (const double value : values) EXPECT_TRUE(std::isfinite(value));
 }
 
 TEST_F(RecipeOptions, Fp16IsForGpus) {

@@ -30,7 +30,7 @@ struct TriedBatch {
   std::int64_t local_batch = 1;
   double batch = 0;  ///< global
   Predicted step_s;
-  double evaluations_s = 0;  ///< spread over the steps: of each
+  Predicted evaluations_s;  ///< spread over the steps: of each
 };
 
 /// What may be true: a curve, and which end of the steps.
@@ -38,7 +38,7 @@ struct Scenario {
   StepsLaw law;
   StepEnd end = StepEnd::value;
   [[nodiscard]] double seconds(const TriedBatch& tried) const {
-    return law.steps(tried.batch) * (end_of_step(tried.step_s, end) + tried.evaluations_s);
+    return law.steps(tried.batch) * (end_of_step(tried.step_s, end) + end_of_step(tried.evaluations_s, end));
   }
 };
 
@@ -58,6 +58,10 @@ struct WorkersPlan {
   [[nodiscard]] double cost_of(double seconds) const { return price * seconds / kSecondsOfAnHour; }
 };
 
+Predicted scaled_figure(double factor, const Predicted& figure) {
+  return {.value = factor * figure.value, .low = factor * figure.low, .high = factor * figure.high};
+}
+
 WorkersPlan plan_of(const TargetQuestion& question, std::int64_t workers) {
   WorkersPlan plan{
       .workers = workers,
@@ -75,7 +79,7 @@ WorkersPlan plan_of(const TargetQuestion& question, std::int64_t workers) {
     plan.tried.push_back({.local_batch = local,
                           .batch = batch,
                           .step_s = *step,
-                          .evaluations_s = evaluations * question.evaluation_s / number});
+                          .evaluations_s = scaled_figure(evaluations / number, question.evaluation_s)});
   }
   return plan;
 }
@@ -96,12 +100,12 @@ Predicted joined_intervals(const Predicted& a, const Predicted& b) {
   return {.value = value, .low = value * std::exp(-down), .high = value * std::exp(up)};
 }
 
-Predicted scaled_figure(double factor, const Predicted& figure) {
-  return {.value = factor * figure.value, .low = factor * figure.low, .high = factor * figure.high};
-}
-
-Predicted shifted_figure(double summand, const Predicted& figure) {
-  return {.value = summand + figure.value, .low = summand + figure.low, .high = summand + figure.high};
+/// Of two parts of one time that are known apart from each other.
+Predicted sum_of_parts(const Predicted& a, const Predicted& b) {
+  const double value = a.value + b.value;
+  return {.value = value,
+          .low = value - std::hypot(a.value - a.low, b.value - b.low),
+          .high = value + std::hypot(a.high - a.value, b.high - b.value)};
 }
 
 TargetPoint point_at_best(const WorkersPlan& plan, const TargetQuestion& question,
@@ -122,8 +126,8 @@ TargetPoint point_at_best(const WorkersPlan& plan, const TargetQuestion& questio
     point.steps.high = std::max(point.steps.high, law.steps(chosen.batch));
   }
   point.step_s = chosen.step_s;
-  point.time_s = joined_intervals(point.steps, shifted_figure(chosen.evaluations_s, chosen.step_s));
-  point.evaluations_s = steps * chosen.evaluations_s;
+  point.time_s = joined_intervals(point.steps, sum_of_parts(chosen.evaluations_s, chosen.step_s));
+  point.evaluations_s = steps * chosen.evaluations_s.value;
   point.cost = scaled_figure(plan.cost_of(1), point.time_s);
   point.is_at_end = question.from_batch < question.to_batch && (best == 0 || best + 1 == plan.tried.size());
   return point;

@@ -9,7 +9,8 @@
 /// seconds that one worker would need for an evaluation, which is made after each V samples and shared by all
 /// workers. Of N workers the price does not depend on the batch, so the soonest batch is also the cheapest.
 ///
-/// An interval of a time joins that of its steps and that of its step in quadrature, in logarithms. An
+/// An interval of a time joins that of its steps and that of its step, with its part of the evaluations, in
+/// quadrature, in logarithms. An
 /// interval of a choice (a batch, a number of workers) has all that are chosen by some curve S(B) which the
 /// runs do not exclude, or by the ends of the steps' intervals.
 
@@ -36,7 +37,7 @@ struct TargetQuestion {
   std::vector<std::int64_t> local_batches;  ///< ascending; those with a global batch in reach are tried
   /// The step of so many workers at a local batch; none: it is not possible, as beyond the memory.
   std::function<std::optional<Predicted>(std::int64_t workers, std::int64_t local_batch)> step_s;
-  double evaluation_s = 0;                 ///< of one worker alone
+  Predicted evaluation_s = {};             ///< of one worker alone
   double samples_between_evaluations = 0;  ///< 0: there are none by samples
   double steps_between_evaluations = 0;    ///< others besides, whatever the batch; 0: none
   std::function<double(std::int64_t workers)>

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "measure/ledger.h"
+#include "measure/statistics.h"
 
 namespace paceline::analysis {
 namespace {
@@ -65,16 +66,21 @@ StepTable step_table(const StepModel& model, ForecastRequest request, const std:
   return table;
 }
 
-/// Seconds that one worker alone would need for an evaluation: the mean over the trainings.
-double evaluation_seconds(const StepsToTarget& curve) {
-  double seconds = 0, evaluations = 0;
+/// Seconds that one worker alone would need for an evaluation: the median over the trainings, and what nine
+/// of ten took, since other programs may have worked beside some.
+Predicted evaluation_seconds(const StepsToTarget& curve) {
+  std::vector<double> all;
   for (const auto* record : curve.records) {
-    if (!record->evaluations || record->ranks.empty()) continue;
+    if (!record->evaluations || record->evaluations->empty() || record->ranks.empty()) continue;
+    double seconds = 0;
     for (const auto& rank : record->ranks)
       seconds += rank.phases[static_cast<std::size_t>(measure::Phase::evaluation)];
-    evaluations += static_cast<double>(record->evaluations->size());
+    all.push_back(seconds / static_cast<double>(record->evaluations->size()));
   }
-  return evaluations > 0 ? seconds / evaluations : 0;
+  if (all.empty()) return {};
+  return {.value = measure::quantile(all, 0.5),
+          .low = measure::quantile(all, 0.05),
+          .high = measure::quantile(all, 0.95)};
 }
 
 }  // namespace

@@ -136,17 +136,19 @@ void show_model(const Settings& settings, Screen& screen) {
       batch_of(settings), train::name(precision), static_cast<double>(plan.total_bytes()) / 1e9, parts));
 }
 
-/// Refuses options that the action does not read.
+/// Refuses options of another action.
 void require_own_options(const Settings& settings) {
   const bool is_export = settings.model.action == "export";
   using measure::Setting;
   for (const auto& [setting, is_of_export] :
        {std::pair{Setting("onnx"), true}, std::pair{Setting("raw-input"), true},
         std::pair{Setting("use-ema"), true}, std::pair{Setting("input"), false},
-        std::pair{Setting("classes"), false}})
+        std::pair{Setting("classes"), false}, std::pair{Setting("device"), false},
+        std::pair{Setting("precision"), false}, std::pair{Setting("threads"), false},
+        std::pair{Setting("local-batch"), false}})
     if (settings.is_given(setting) && is_of_export != is_export)
       base::fail(base::ErrorKind::usage, "model {}: --{} {}", settings.model.action, setting.key(),
-                 is_export ? "is for models without weights, and a checkpoint has its own; leave it out"
+                 is_export ? "is of model show, and exporting reads none of it; leave it out"
                            : "is for a checkpoint: paceline model export CHECKPOINT --onnx FILE");
   if (is_export && settings.model.onnx.empty())
     base::fail(base::ErrorKind::usage,

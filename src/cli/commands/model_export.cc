@@ -41,12 +41,15 @@ std::string describe_input(const graph::Graph& graph, const data::DataIdentity& 
   const auto range =
       is_raw ? std::string("pixels / 255, less the mean, over the standard deviation of each channel")
              : std::string("pixels / 255, from 0 to 1; the first node normalises them");
+  const auto scaled = seen.range ? fmt::format("; values of 16 bits are first scaled to 255 by range={}",
+                                               data::text_of(*seen.range))
+                                 : std::string();
   const auto size =
       seen.eval_resize > 0
           ? fmt::format("with the shorter side resized to {}, then the centre cropped", seen.eval_resize)
           : fmt::format("the largest part in the middle of these proportions, resized");
-  return fmt::format("float {}, {}, {}; {}", shape_of_batch(shape), shape.channels == 3 ? "RGB" : "grey",
-                     range, size);
+  return fmt::format("float {}, {}, {}; {}{}", shape_of_batch(shape), shape.channels == 3 ? "RGB" : "grey",
+                     range, size, scaled);
 }
 
 }  // namespace
@@ -109,8 +112,8 @@ void export_model(const Settings& settings, Screen& screen) {
   screen.explain(fmt::format("logits: float [N,{}]", graph.classes()));
   if (!info.precision.empty() && info.precision != "fp32")
     screen.explain(fmt::format(
-        "It was trained in {}; the file computes in fp32, so its logits differ from those of 'paceline classify' "
-        "by the rounding of {}",
+        "It was trained in {}; the file computes in fp32, so its logits differ from those of the training's "
+        "evaluations by the rounding of {}",
         info.precision, info.precision));
 }
 

@@ -85,7 +85,7 @@ void take_model_words(const std::vector<std::string>& words, Settings& settings)
   if (known == actions.end() || words.size() != (known == actions.begin() ? 1U : 2U))
     base::fail(
         ErrorKind::usage,
-        "model takes list, show and one model, or export and one checkpoint: paceline model show resnet50; "
+        "model takes list, show MODEL, or export CHECKPOINT --onnx FILE: paceline model show resnet50; "
         "got {}{}",
         words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " ")),
         words.empty() || known != actions.end() ? "" : base::suggestion(action, actions));

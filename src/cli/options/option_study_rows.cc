@@ -97,7 +97,7 @@ Settings::CellPart cell_part_of(std::string_view text) {
 
 constexpr Row kCellRows[] = {
     {"batches", "LIST|auto", kCells,
-     "batch sizes to compare, such as 32,128,512; auto: doubled until memory or the data set ends (sweep); "
+     "batch sizes to compare, such as 32,128,512; auto: doubled until memory or the data set ends, beyond the memory two more in micro-batches (sweep); "
      "converge: the global batches of --compare batches",
      kTimed | kConverge,
      Field<S>([](S& s, Text t) { choose_batches(s, t); },

@@ -74,7 +74,7 @@ std::string graph_message(const Graph& graph, const Layout& layout, std::span<co
   const Value image{.name = normalised(to, input, facts)};
   std::vector<Value> values;
   for (const Node& node : graph.nodes) {
-    OpSite site{.to = to, .graph = graph, .layout = layout, .weights = weights, .node = node, .src = {}};
+    OpToWrite site{.to = to, .graph = graph, .layout = layout, .weights = weights, .node = node, .src = {}};
     if (node.inputs.empty()) site.src.push_back(image);
     for (const int from : node.inputs) site.src.push_back(values[static_cast<std::size_t>(from)]);
     values.push_back(std::visit([&](const auto& op) { return write_op(site, op); }, node.op));

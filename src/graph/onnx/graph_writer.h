@@ -15,7 +15,7 @@ namespace paceline::graph::onnx {
 
 /// In this version of ONNX's ops every op of ours can be written, and it is the first whose files keep
 /// constants apart from inputs. Later versions of the same ops take as inputs what are attributes here
-/// (bounds of Clip, widths of Pad), so all rows of ops.cc are written for this one. Runtimes read it: ONNX
+/// (bounds of Clip, widths of Pad), so all write_op() are written for this one. Runtimes read it: ONNX
 /// promises that old versions stay.
 inline constexpr std::int64_t kOpset = 9;
 

@@ -7,44 +7,44 @@
 #include <optional>
 namespace paceline::graph::onnx {
 
-std::string OpSite::step(std::string_view what, std::string_view op, std::vector<std::string> inputs,
-                         std::vector<Attribute> attributes) const {
+std::string OpToWrite::step(std::string_view what, std::string_view op, std::vector<std::string> inputs,
+                            std::vector<Attribute> attributes) const {
   return to.node(op, std::move(inputs), fmt::format("{}.{}", node.name, what), std::move(attributes));
 }
 
-std::string OpSite::constant(std::string_view what, float value) const {
+std::string OpToWrite::constant(std::string_view what, float value) const {
   return to.constant(fmt::format("{}.{}", node.name, what), {}, {&value, 1});
 }
 
-std::string OpSite::constant(std::string_view what, const Numbers& values) const {
+std::string OpToWrite::constant(std::string_view what, const Numbers& values) const {
   return to.constant(fmt::format("{}.{}", node.name, what), values);
 }
 
-Value OpSite::last(std::string_view op, std::vector<std::string> inputs, std::vector<Attribute> attributes,
-                   bool is_image) const {
+Value OpToWrite::last(std::string_view op, std::vector<std::string> inputs, std::vector<Attribute> attributes,
+                      bool is_image) const {
   return {to.node(op, std::move(inputs), node.name, std::move(attributes)), is_image};
 }
 
 // In the shape of a Reshape 0 is the input's own length: of the batch here.
 
-std::string OpSite::image(std::size_t i) const {
+std::string OpToWrite::image(std::size_t i) const {
   if (src[i].is_image) return src[i].name;
   const Shape& shape = src_shape(i);
   return step("image", "Reshape",
               {src[i].name, constant("image_shape", Numbers{0, shape.channels, shape.height, shape.width})});
 }
 
-std::string OpSite::features(std::size_t i) const {
+std::string OpToWrite::features(std::size_t i) const {
   return src[i].is_image ? step("flat", "Flatten", {src[i].name}, {{"axis", 1}}) : src[i].name;
 }
 
-std::span<const float> OpSite::values_of_parameter(std::size_t i) const {
+std::span<const float> OpToWrite::values_of_parameter(std::size_t i) const {
   const auto& slot = layout.slots[static_cast<std::size_t>(
       layout.slot_of_parameter[static_cast<std::size_t>(node.parameters[i])])];
   return weights.subspan(static_cast<std::size_t>(slot.offset), static_cast<std::size_t>(slot.elements));
 }
 
-std::string OpSite::parameter(std::size_t i, const Numbers& shape) const {
+std::string OpToWrite::parameter(std::size_t i, const Numbers& shape) const {
   const Parameter& own = graph.parameters[static_cast<std::size_t>(node.parameters[i])];
   return to.constant(own.name, shape.empty() ? own.shape : shape, values_of_parameter(i));
 }
@@ -59,25 +59,25 @@ Numbers pads(const Pair& before, const Pair& behind) {
 }
 
 /// The op on its only input, of either form.
-Value same_form(const OpSite& site, std::string_view op, std::vector<Attribute> attributes = {}) {
+Value same_form(const OpToWrite& site, std::string_view op, std::vector<Attribute> attributes = {}) {
   return site.last(op, {site.src[0].name}, std::move(attributes), site.src[0].is_image);
 }
 
 /// The op on two inputs, as features where both are.
-Value of_two(const OpSite& site, std::string_view op) {
+Value of_two(const OpToWrite& site, std::string_view op) {
   if (!site.src[0].is_image && !site.src[1].is_image)
     return site.last(op, {site.src[0].name, site.src[1].name}, {}, false);
   return site.last(op, {site.image(0), site.image(1)});
 }
 
 /// The input times `factor`.
-Value times_itself(const OpSite& site, const std::string& factor) {
+Value times_itself(const OpToWrite& site, const std::string& factor) {
   return site.last("Mul", {site.src[0].name, factor}, {}, site.src[0].is_image);
 }
 
 /// min(max(x + 3, 0), 6), of which a hard sigmoid is the sixth part. ONNX's HardSigmoid is passed over:
 /// OpenCV 4.6 loses its shape.
-std::string six_hard_sigmoids(const OpSite& site) {
+std::string six_hard_sigmoids(const OpToWrite& site) {
   const auto moved = site.step("moved", "Add", {site.src[0].name, site.constant("three", 3.0F)});
   return site.step("bounded", "Clip", {moved}, {{"min", 0.0F}, {"max", 6.0F}});
 }
@@ -96,18 +96,17 @@ Pair overhang(const Shape& src, const Shape& dst, const Pair& kernel, const Pair
 Pair sum(const Pair& a, const Pair& b) { return {a.height + b.height, a.width + b.width}; }
 
 /// `src` with zeros on all four axes, before and behind; as it is where there are none.
-std::string with_zeros(const OpSite& site, const std::string& src, const Numbers& widths) {
+std::string with_zeros(const OpToWrite& site, const std::string& src, const Numbers& widths) {
   if (std::ranges::all_of(widths, [](auto width) { return width == 0; })) return src;
   return site.step("padded", "Pad", {src}, {{"pads", widths}});
 }
 
-/// ONNX Runtime (1.20) merges a Pad into an average pool, which then divides by other counts; a Reshape
-/// between them, which costs nothing, keeps them apart.
-std::string apart_from_pad(const OpSite& site, const std::string& src) {
+/// ONNX Runtime (1.20) merges a Pad into a pool, whose own padding is no zero: an average then divides by
+/// other counts. A Reshape between them, which costs nothing, keeps them apart. `zeros`: what was added to
+/// the op's input on each side.
+std::string apart_from_pad(const OpToWrite& site, const std::string& src, const Pair& zeros = 0) {
   if (!site.to.is_made_by(src, "Pad")) return src;
   const Shape& shape = site.src_shape();
-  const auto& own = std::get<AveragePool>(site.node.op);
-  const Pair zeros = own.count_padding ? own.padding : Pair(0);
   return site.step(
       "apart", "Reshape",
       {src, site.constant("apart_shape", Numbers{0, shape.channels, shape.height + 2 * zeros.height,
@@ -142,9 +141,9 @@ std::vector<float> means(int length, int count) {
 
 }  // namespace
 
-Value write_op(const OpSite& site, const Input& /*op*/) { return site.src[0]; }
+Value write_op(const OpToWrite& site, const Input& /*op*/) { return site.src[0]; }
 
-Value write_op(const OpSite& site, const Conv2d& conv) {
+Value write_op(const OpToWrite& site, const Conv2d& conv) {
   std::vector<std::string> inputs{site.image(), site.parameter(0)};
   if (conv.bias) inputs.push_back(site.parameter(1));
   return site.last("Conv", std::move(inputs),
@@ -155,12 +154,12 @@ Value write_op(const OpSite& site, const Conv2d& conv) {
                     {"group", conv.groups}});
 }
 
-Value write_op(const OpSite& site, const Dense& dense) {
+Value write_op(const OpToWrite& site, const Dense& dense) {
   if (!dense.flatten) {
     std::vector<std::string> inputs{site.image(),
                                     site.parameter(0, {dense.features, site.src_shape().channels, 1, 1})};
     if (dense.bias) inputs.push_back(site.parameter(1));
-    return site.last("Conv", std::move(inputs), {{"kernel_shape", Numbers{1, 1}}});
+    return site.last("Conv", std::move(inputs), {{"kernel_shape", Numbers{1, 1}}, {"pads", pads(0, 0)}});
   }
   // Gemm takes no two inputs in this version.
   const std::vector<float> zeros(dense.bias ? 0 : static_cast<std::size_t>(dense.features));
@@ -169,20 +168,20 @@ Value write_op(const OpSite& site, const Dense& dense) {
   return site.last("Gemm", {site.features(), site.parameter(0), bias}, {{"transB", 1}}, false);
 }
 
-Value write_op(const OpSite& site, const BatchNorm& norm) {
+Value write_op(const OpToWrite& site, const BatchNorm& norm) {
   return site.last(
       "BatchNormalization",
       {site.src[0].name, site.parameter(0), site.parameter(1), site.parameter(2), site.parameter(3)},
       {{"epsilon", static_cast<float>(norm.epsilon)}}, site.src[0].is_image);
 }
 
-Value write_op(const OpSite& site, const Relu& /*op*/) { return same_form(site, "Relu"); }
+Value write_op(const OpToWrite& site, const Relu& /*op*/) { return same_form(site, "Relu"); }
 
-Value write_op(const OpSite& site, const Relu6& /*op*/) {
+Value write_op(const OpToWrite& site, const Relu6& /*op*/) {
   return same_form(site, "Clip", {{"min", 0.0F}, {"max", 6.0F}});
 }
 
-Value write_op(const OpSite& site, const Gelu& /*op*/) {
+Value write_op(const OpToWrite& site, const Gelu& /*op*/) {
   constexpr float kRootHalf = static_cast<float>(std::numbers::sqrt2 / 2);
   const auto scaled = site.step("scaled", "Mul", {site.src[0].name, site.constant("root_half", kRootHalf)});
   const auto erf = site.step("erf", "Erf", {scaled});
@@ -190,39 +189,39 @@ Value write_op(const OpSite& site, const Gelu& /*op*/) {
   return times_itself(site, site.step("phi", "Mul", {twice, site.constant("half", 0.5F)}));
 }
 
-Value write_op(const OpSite& site, const Silu& /*op*/) {
+Value write_op(const OpToWrite& site, const Silu& /*op*/) {
   return times_itself(site, site.step("sigmoid", "Sigmoid", {site.src[0].name}));
 }
 
-Value write_op(const OpSite& site, const Sigmoid& /*op*/) { return same_form(site, "Sigmoid"); }
+Value write_op(const OpToWrite& site, const Sigmoid& /*op*/) { return same_form(site, "Sigmoid"); }
 
-Value write_op(const OpSite& site, const Tanh& /*op*/) { return same_form(site, "Tanh"); }
+Value write_op(const OpToWrite& site, const Tanh& /*op*/) { return same_form(site, "Tanh"); }
 
-Value write_op(const OpSite& site, const HardSigmoid& /*op*/) {
+Value write_op(const OpToWrite& site, const HardSigmoid& /*op*/) {
   return site.last("Div", {six_hard_sigmoids(site), site.constant("six", 6.0F)}, {}, site.src[0].is_image);
 }
 
-Value write_op(const OpSite& site, const HardSwish& /*op*/) {
+Value write_op(const OpToWrite& site, const HardSwish& /*op*/) {
   return times_itself(site,
                       site.step("factor", "Div", {six_hard_sigmoids(site), site.constant("six", 6.0F)}));
 }
 
-Value write_op(const OpSite& site, const MaxPool& pool) {
+Value write_op(const OpToWrite& site, const MaxPool& pool) {
   const auto more = overhang(site.src_shape(), site.node.shape, pool.kernel, pool.stride, pool.padding);
-  return site.last("MaxPool", {site.image()},
+  return site.last("MaxPool", {apart_from_pad(site, site.image())},
                    {{"kernel_shape", numbers(pool.kernel)},
                     {"strides", numbers(pool.stride)},
                     {"pads", pads(pool.padding, sum(pool.padding, more))}});
 }
 
-Value write_op(const OpSite& site, const AveragePool& pool) {
+Value write_op(const OpToWrite& site, const AveragePool& pool) {
   const auto more = overhang(site.src_shape(), site.node.shape, pool.kernel, pool.stride, pool.padding);
   // Padding that counts is written as zeros before the pool: OpenCV passes over count_include_pad, and the
   // overhang never counts.
   const auto& [tall, wide] = pool.padding;
   auto src = site.image();
   if (pool.count_padding) src = with_zeros(site, src, {0, 0, tall, wide, 0, 0, tall, wide});
-  src = apart_from_pad(site, src);
+  src = apart_from_pad(site, src, pool.count_padding ? pool.padding : Pair(0));
   const Pair padding = pool.count_padding ? Pair(0) : pool.padding;
   return site.last("AveragePool", {src},
                    {{"kernel_shape", numbers(pool.kernel)},
@@ -230,13 +229,14 @@ Value write_op(const OpSite& site, const AveragePool& pool) {
                     {"pads", pads(padding, sum(padding, more))}});
 }
 
-Value write_op(const OpSite& site, const AdaptiveAveragePool& pool) {
+Value write_op(const OpToWrite& site, const AdaptiveAveragePool& pool) {
   const auto& [channels, height, width] = site.src_shape();
   const auto rows = even_windows(height, pool.size.height), columns = even_windows(width, pool.size.width);
   if (rows && columns)
-    return site.last("AveragePool", {site.image()},
+    return site.last("AveragePool", {apart_from_pad(site, site.image())},
                      {{"kernel_shape", Numbers{rows->size, columns->size}},
-                      {"strides", Numbers{rows->stride, columns->stride}}});
+                      {"strides", Numbers{rows->stride, columns->stride}},
+                      {"pads", pads(0, 0)}});
   // Constants stand on the right, where OpenCV takes them.
   const Attribute turn{"perm", Numbers{0, 1, 3, 2}};
   const auto of_columns = site.to.constant(site.node.name + ".of_columns", {width, pool.size.width},
@@ -248,15 +248,15 @@ Value write_op(const OpSite& site, const AdaptiveAveragePool& pool) {
   return site.last("Transpose", {site.step("rows", "MatMul", {turned, of_rows})}, {turn});
 }
 
-Value write_op(const OpSite& site, const GlobalAveragePool& /*op*/) {
+Value write_op(const OpToWrite& site, const GlobalAveragePool& /*op*/) {
   return site.last("GlobalAveragePool", {site.image()});
 }
 
-Value write_op(const OpSite& site, const Add& /*op*/) { return of_two(site, "Add"); }
+Value write_op(const OpToWrite& site, const Add& /*op*/) { return of_two(site, "Add"); }
 
-Value write_op(const OpSite& site, const Mul& /*op*/) { return of_two(site, "Mul"); }
+Value write_op(const OpToWrite& site, const Mul& /*op*/) { return of_two(site, "Mul"); }
 
-Value write_op(const OpSite& site, const Concat& /*op*/) {
+Value write_op(const OpToWrite& site, const Concat& /*op*/) {
   const bool is_image = std::ranges::any_of(site.src, [](const Value& one) { return one.is_image; });
   std::vector<std::string> inputs;
   for (std::size_t i = 0; i < site.src.size(); ++i)
@@ -264,14 +264,14 @@ Value write_op(const OpSite& site, const Concat& /*op*/) {
   return site.last("Concat", std::move(inputs), {{"axis", 1}}, is_image);
 }
 
-Value write_op(const OpSite& site, const Slice& slice) {
+Value write_op(const OpToWrite& site, const Slice& slice) {
   return same_form(site, "Slice",
                    {{"axes", Numbers{1}},
                     {"starts", Numbers{slice.begin}},
                     {"ends", Numbers{slice.begin + slice.channels}}});
 }
 
-Value write_op(const OpSite& site, const ChannelShuffle& shuffle) {
+Value write_op(const OpToWrite& site, const ChannelShuffle& shuffle) {
   const auto& [channels, height, width] = site.node.shape;
   const auto grouped = site.step(
       "grouped", "Reshape",
@@ -281,7 +281,7 @@ Value write_op(const OpSite& site, const ChannelShuffle& shuffle) {
   return site.last("Reshape", {turned, site.constant("shape", Numbers{0, channels, height, width})});
 }
 
-Value write_op(const OpSite& site, const Pad& pad) {
+Value write_op(const OpToWrite& site, const Pad& pad) {
   const auto& [channels, height, width] = site.src_shape();
   // Some runtimes take no negative widths, which cut off.
   const auto cut = [](int width_of_pad) { return std::max(0, -width_of_pad); };
@@ -301,11 +301,11 @@ Value write_op(const OpSite& site, const Pad& pad) {
 
 // Identity in evaluation.
 
-Value write_op(const OpSite& site, const StochasticDepth& /*op*/) { return site.src[0]; }
+Value write_op(const OpToWrite& site, const StochasticDepth& /*op*/) { return site.src[0]; }
 
-Value write_op(const OpSite& site, const Dropout& /*op*/) { return site.src[0]; }
+Value write_op(const OpToWrite& site, const Dropout& /*op*/) { return site.src[0]; }
 
 /// The loss is left out; its input is what an exported model returns.
-Value write_op(const OpSite& site, const SoftmaxCrossEntropy& /*op*/) { return {site.features(), false}; }
+Value write_op(const OpToWrite& site, const SoftmaxCrossEntropy& /*op*/) { return {site.features(), false}; }
 
 }  // namespace paceline::graph::onnx

@@ -2,7 +2,8 @@
 
 /// How each op becomes nodes of ONNX.
 ///
-/// Each op has a write_op() in ops.cc. A program without that of an op is not linked.
+/// Each op has a write_op() in ops.cc, norm_ops.cc or token_ops.cc. A program without that of an op is not
+/// linked.
 
 #include <span>
 #include <string>
@@ -23,7 +24,7 @@ struct Value {
 };
 
 /// One op as its write_op() sees it.
-struct OpSite {
+struct OpToWrite {
   GraphWriter& to;
   const Graph& graph;
   const Layout& layout;
@@ -50,7 +51,7 @@ struct OpSite {
                            std::vector<Attribute> attributes = {}, bool is_image = true) const;
 };
 
-#define PACELINE_ONNX(Op, name) Value write_op(const OpSite& site, const Op& op);
+#define PACELINE_ONNX(Op, name) Value write_op(const OpToWrite& site, const Op& op);
 PACELINE_OPS(PACELINE_ONNX)
 #undef PACELINE_ONNX
 

@@ -11,7 +11,7 @@ namespace {
 
 /// The image's constant [1, C, H, W]: zero, but for the places from `first` on, which get the op's parameter
 /// [places, C].
-std::string at_places(const OpSite& site, const Shape& image, std::size_t places) {
+std::string at_places(const OpToWrite& site, const Shape& image, std::size_t places) {
   const auto values = site.values_of_parameter(0);
   const auto channels = static_cast<std::size_t>(image.channels);
   const auto all = static_cast<std::size_t>(image.elements()) / channels;
@@ -24,14 +24,14 @@ std::string at_places(const OpSite& site, const Shape& image, std::size_t places
 
 }  // namespace
 
-Value write_op(const OpSite& site, const Position& /*op*/) {
+Value write_op(const OpToWrite& site, const Position& /*op*/) {
   const Shape& image = site.node.shape;
   const auto places = static_cast<std::size_t>(image.height) * static_cast<std::size_t>(image.width);
   return site.last("Add", {site.image(), at_places(site, image, places)});
 }
 
 /// A zero place in front, to which the token is added: so the batch needs no length.
-Value write_op(const OpSite& site, const ClassToken& /*op*/) {
+Value write_op(const OpToWrite& site, const ClassToken& /*op*/) {
   const Shape& places = site.node.shape;
   const auto flat = site.step(
       "places", "Reshape",
@@ -40,12 +40,12 @@ Value write_op(const OpSite& site, const ClassToken& /*op*/) {
   return site.last("Add", {longer, at_places(site, places, 1)});
 }
 
-Value write_op(const OpSite& site, const FirstPlace& /*op*/) {
+Value write_op(const OpToWrite& site, const FirstPlace& /*op*/) {
   return site.last("Slice", {site.image()},
                    {{"axes", Numbers{2, 3}}, {"starts", Numbers{0, 0}}, {"ends", Numbers{1, 1}}});
 }
 
-Value write_op(const OpSite& site, const Attention& attention) {
+Value write_op(const OpToWrite& site, const Attention& attention) {
   const auto& [channels, height, width] = site.node.shape;
   const std::int64_t heads = attention.heads, depth = channels / heads;
   const auto turned = [&](std::string_view what, const std::string& src) {

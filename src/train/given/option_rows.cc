@@ -111,8 +111,9 @@ constexpr OptionRow<Options> kTrainingRows[] = {
      "reference: plain loops, slow, for comparison",
      kRuns | kDoctor | kEvaluate | kClassify | kComm | kModel, parsed_at<device_named, &O::device>()},
     {"precision", "P", kWhat,
-     "fp32, bf16 or, on GPUs, fp16 with a dynamic loss scale (both with fp32 master weights), or auto: with --resume, and in classify, that of the checkpoint, else bf16 on GPUs and "
-     "on kinds of processors on which it was measured to be faster; the record says which",
+     "fp32, bf16 or, on GPUs, fp16 with a dynamic loss scale (both with fp32 master weights), or auto: with --resume, "
+     "and in classify, that of the checkpoint (fp32 for fp16 on a processor), else bf16 on GPUs that have it and on "
+     "kinds of processors on which it was measured to be faster, else fp32; the record says which",
      kRuns | kDoctor | kEvaluate | kClassify | kModel, at<&O::precision>({.words = "auto|fp32|bf16|fp16"})},
     {"seed", "N", kWhat, "seed of weights, order, augmentation and dropout; the same seed gives the same run",
      kRuns, at<&O::seed>()},
@@ -139,7 +140,7 @@ constexpr OptionRow<Options> kTrainingRows[] = {
      "before the crop and flip",
      kRuns, at<&O::trivial_augment>({.left_out = "false"}), kAugmenting},
     {"random-erasing", "P", kWhat,
-     "set a random box of this part of the images to the mean colour: torchvision's RandomErasing, after all else",
+     "set a random box of this part of the images to the mean colour: torchvision's RandomErasing, after crop, flip and normalisation",
      kRuns, at<&O::random_erasing>({.most = 1, .left_out = "0"}), kAugmenting},
     {"mixup", "A", kWhat,
      "mix each two training images, and their labels alike, by a factor drawn from Beta(A, A), after all else (0.2 in "

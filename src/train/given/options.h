@@ -84,7 +84,7 @@ struct ScheduleOptions {
   double one_cycle_start = 0.04;  ///< one-cycle: the first rate as a fraction of the peak
   int plateau_patience = 3;       ///< plateau: after this many epochs without a better validation figure ...
   double plateau_factor = 0.1;    ///< ... times this (ValidationWatch)
-  double polynomial_power = 2;    ///< polynomial: of the part of the training that is left
+  double polynomial_power = 2;    ///< polynomial: of the part that is left after the warm-up
 };
 
 /// Slow weights that follow the trained ones; see slow_weights.h.

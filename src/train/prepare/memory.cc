@@ -198,7 +198,7 @@ std::int64_t largest_micro_batch(Options options, std::int64_t local_batch, cons
       const auto plan = plan_run(options, resolve(options, circumstances), graph, source, backend, limits);
       if (excess(plan, limits).empty()) return part;
     } catch (const base::Error&) {
-      return 0;
+      // Other options do not accept this part, such as --bn ghost.
     }
   }
   return 0;
@@ -208,7 +208,7 @@ std::int64_t largest_micro_batch(Options options, std::int64_t local_batch, cons
 
 void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                     const data::Source& source, const Backend& backend, const RunConditions& circumstances,
-                    const graph::MemoryPlan& plan, const MemoryLimits& limits) {
+                    const graph::MemoryPlan& plan, const MemoryLimits& limits, bool trains) {
   const std::string too_much = excess(plan, limits);
   if (too_much.empty()) return;
   const auto begin = fmt::format("memory: the plan for {} x local batch {} is {}",
@@ -216,8 +216,9 @@ void require_memory(const Options& options, const Resolved& resolved, const grap
   if (measure::address_space_left() < kSearchBytes && plan.total_bytes(Place::host) > limits.host)
     base::fail(base::ErrorKind::device, "{} by its `ulimit -v`; raise it, or use a smaller batch or model",
                begin);
-  const std::int64_t part =
-      largest_micro_batch(options, resolved.local_batch, graph, source, backend, circumstances, limits);
+  const std::int64_t part = trains ? largest_micro_batch(options, resolved.local_batch, graph, source,
+                                                         backend, circumstances, limits)
+                                   : 0;
   const auto in_parts =
       part > 0 ? fmt::format("--micro-batch {} computes this batch in parts that fit", part) : "";
   if (options.micro_batch > 0 && part > 0) base::fail(base::ErrorKind::device, "{}; {}", begin, in_parts);

@@ -43,10 +43,11 @@ struct MemoryLimits {
                                                const RunConditions& circumstances, const MemoryLimits& limits,
                                                std::int64_t most);
 
-/// Errors   Error(device) when the plan exceeds a limit: the place, both numbers, and the largest batch that
-///          fits
+/// `trains`: whether the batch may be cut into micro-batches.
+///
+/// Errors   Error(device) when the plan exceeds a limit: the place, both numbers, and what fits
 void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,
                     const data::Source& source, const Backend& backend, const RunConditions& circumstances,
-                    const graph::MemoryPlan& plan, const MemoryLimits& limits);
+                    const graph::MemoryPlan& plan, const MemoryLimits& limits, bool trains);
 
 }  // namespace paceline::train

@@ -348,8 +348,8 @@ Prepared prepare(const Options& options, const Backend& backend) {
   const auto plan_that_fits = [&] {
     limits = memory_limits(backend, run.resolved.local_workers);
     auto planned = plan_images(options, run.resolved, run.graph, run.source, backend, limits);
-    require_memory(options, run.resolved, run.graph, run.source, backend, circumstances, planned.plan,
-                   limits);
+    require_memory(options, run.resolved, run.graph, run.source, backend, circumstances, planned.plan, limits,
+                   true);
     return planned;
   };
   auto planned = plan_that_fits();

@@ -1,6 +1,7 @@
 #include "train/record/epoch_figures.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <utility>
 
@@ -61,19 +62,21 @@ void EpochFigures::add(const StepFigures& step) {
   sums_ += step.local;
   seconds_ += step.seconds;
   lr_ = step.lr;
-  if (rule_.clips()) {
+  // Infinite where fp16 overflowed: the device left the update out. It is so on every rank.
+  const bool has_norm = rule_.clips() && std::isfinite(step.gradient_norm);
+  if (has_norm) {
     norms_.sum += step.gradient_norm;
     norms_.largest = std::max(norms_.largest, step.gradient_norm);
     norms_.clipped += rule_.clip_factor(step.gradient_norm) < 1 ? 1 : 0;
     ++norms_.count;
   }
-  if (step.squares) {
+  if (step.squares && std::isfinite(step.squares->large)) {
     small_squares_.push_back(step.squares->small);
     large_squares_.push_back(step.squares->large);
   }
   if (!keeps_steps_) return;
   kept_.push_back({.update = step.update, .loss = 0, .lr = step.lr});
-  if (rule_.clips()) kept_.back().gradient_norm = step.gradient_norm;
+  if (has_norm) kept_.back().gradient_norm = step.gradient_norm;
   losses_.push_back(step.local.loss);
 }
 

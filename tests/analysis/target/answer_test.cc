@@ -64,7 +64,7 @@ TEST(Answer, AddsEvaluationsSharedByTheWorkers) {
   auto asked = usual_question();
   asked.workers = {4};
   asked.local_batches = {100, 200};
-  asked.evaluation_s = 8;
+  asked.evaluation_s = {.value = 8, .low = 8, .high = 8};
   asked.samples_between_evaluations = 50000;
   const auto found = answer(asked).points[0];
   const double training = kLeastSteps * (1 + kCriticalBatch / 400) * (kFixed_s + 100 * kSample_s);

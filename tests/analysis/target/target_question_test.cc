@@ -105,11 +105,15 @@ TEST(TargetQuestion, SharesAnEvaluationAmongTheWorkers) {
   auto trained = golden::make_training({.workers = 2, .global_batch = 128});
   for (auto& rank : trained.ranks) rank.phases[static_cast<std::size_t>(measure::Phase::evaluation)] = 6;
   trained.evaluations.emplace(4);
-  target.records = {&trained};
+  auto disturbed = trained;  // its evaluations took twice as long
+  for (auto& rank : disturbed.ranks) rank.phases[static_cast<std::size_t>(measure::Phase::evaluation)] = 12;
+  target.records = {&trained, &trained, &trained, &disturbed};
   ForecastRequest request;
   request.workers = {1};
   const auto question = target_question(target, step_model(cells), request).question;
-  EXPECT_DOUBLE_EQ(question.evaluation_s, 2 * 6 / 4.0);
+  EXPECT_DOUBLE_EQ(question.evaluation_s.value, 2 * 6 / 4.0);
+  EXPECT_DOUBLE_EQ(question.evaluation_s.low, 2 * 6 / 4.0);
+  EXPECT_GT(question.evaluation_s.high, 1.5 * 2 * 6 / 4.0);
   EXPECT_DOUBLE_EQ(question.samples_between_evaluations, 50000);
 }
 

@@ -110,8 +110,7 @@ TEST_F(ModelExport, SaysWhatIsNoCheckpoint) {
 TEST_F(ModelExport, RefusesOptionsOfOtherActions) {
   EXPECT_THAT(run({"model", "export", "t"}).err, HasSubstr("paceline model export t --onnx model.onnx"));
   EXPECT_THAT(run({"model", "export"}).err, HasSubstr("export and one checkpoint"));
-  EXPECT_THAT(export_to("x.onnx", {"--classes", "3"}).err,
-              HasSubstr("--classes is for models without weights"));
+  EXPECT_THAT(export_to("x.onnx", {"--classes", "3"}).err, HasSubstr("--classes is of model show"));
   for (const std::vector<std::string>& option :
        std::vector<std::vector<std::string>>{{"--onnx", "x.onnx"}, {"--raw-input"}, {"--use-ema"}}) {
     std::vector<std::string> words{"model", "show", "mnist-cnn"};

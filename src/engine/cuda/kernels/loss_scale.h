@@ -21,7 +21,7 @@ struct DeviceLossScale {
   std::int32_t skips;  ///< not 0: the update that comes next is left out
 };
 
-/// Divides the chunks of the gradient by the scale. Both are powers of two, so that nothing is rounded,
+/// Multiplies the chunks of the gradient by 1 / scale. The scale is a power of two, so nothing is rounded,
 /// except sums below fp32's normal numbers.
 ///
 /// Cost   8 bytes for each element
