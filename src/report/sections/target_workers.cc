@@ -16,8 +16,8 @@ using analysis::TargetChoice;
 using analysis::TargetPoint;
 
 constexpr const char* kTargetWorkersDefinition =
-    "Time: steps to the target at the batch x the predicted step of so many workers, and an evaluation after each "
-    "epoch. Batch: of those that were fitted and whose steps are known, the one with the least time; brackets hold "
+    "Time: steps to the target at the batch x the predicted step of so many workers, and the evaluations after each "
+    "epoch, or after as many steps as in the trainings. Batch: of those that were fitted and whose steps are known, the one with the least time; brackets hold "
     "those of other curves that the trainings do not exclude. Worker-hours: workers x time. Intervals: of steps (95 %) "
     "and step (90 %) in quadrature. docs/prediction.md.";
 
