@@ -43,6 +43,29 @@ class RecipeOptions : public TrainingTest {
     return checkpoint_of(options, "parts");
   }
 
+  /// Its gradients are large: in fp16 they overflow at the first loss scales.
+  std::string steep_model() const {
+    const auto file = directory_ / "steep.toml";
+    base::write_file(file, std::string_view(R"(
+[[layer]]
+op = "conv2d"
+name = "conv1"
+channels = 8
+stride = 4
+[[layer]]
+op = "scale"
+name = "steep"
+initial = 64
+[[layer]]
+op = "relu"
+[[layer]]
+op = "dense"
+name = "fc"
+features = "classes"
+)"));
+    return file.string();
+  }
+
   /// The option changes the training; 1, 2 and 4 workers, and a resumed run, then give the same bits.
   void keeps_bits(const Choose& choose,
                   const std::vector<const char*>& devices = {"cpu", "reference", "cuda-on-host"}) {
@@ -152,7 +175,10 @@ TEST_F(RecipeOptions, AverageExcludesLookahead) {
 
 // At its first scale the first updates overflow, so that it changes, and a resumed training goes on with it.
 TEST_F(RecipeOptions, Fp16KeepsBits) {
-  const auto choose = [](Options& options) { options.precision = "fp16"; };
+  const auto choose = [this](Options& options) {
+    options.model = steep_model();
+    options.precision = "fp16";
+  };
   keeps_bits(choose, {"cuda-on-host"});
   Options options = on("cuda-on-host");
   choose(options);
@@ -166,6 +192,7 @@ TEST_F(RecipeOptions, Fp16KeepsBits) {
 // A gradient that overflowed has an infinite norm, and its update is left out.
 TEST_F(RecipeOptions, Fp16RecordsNormsOfUpdatesAlone) {
   Options options = on("cuda-on-host");
+  options.model = steep_model();
   options.precision = "fp16";
   options.workers = 2;
   options.rule.clip_norm = 1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/target/target_question.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/text.h"
@@ -17,9 +18,10 @@ using analysis::TargetPoint;
 
 constexpr const char* kTargetWorkersDefinition =
     "Time: steps to the target at the batch x the predicted step of so many workers, and the evaluations after each "
-    "epoch, or after as many steps as in the trainings. Batch: of those that were fitted and whose steps are known, the one with the least time; brackets hold "
-    "those of other curves that the trainings do not exclude. Worker-hours: workers x time. Intervals: of steps (95 %) "
-    "and step (90 %) in quadrature. docs/prediction.md.";
+    "epoch, or after as many steps as in the trainings. Batch: of those between the trained ones whose steps are known, "
+    "the one with the least time; brackets hold those of other curves that the trainings do not exclude. Rate: on a "
+    "line between the best rates of the trained batches. Worker-hours: workers x time. Intervals: of the steps (95 %) "
+    "and of step and evaluations (90 %) in quadrature. docs/prediction.md.";
 
 constexpr const char* kFront = "*";
 constexpr const char* kEnd = "end";
@@ -62,6 +64,8 @@ Table table_of_answer(const AnsweredTarget& answered, const std::string& suffix)
                   {.key = "global_batch", .label = "global batch", .format = Format::integer},
                   {.key = "steps", .label = "steps", .format = Format::integer},
                   in_ms("step", "step"),
+                  {.key = "evaluations", .label = "evaluations", .unit = "s", .format = Format::seconds},
+                  {.key = "lr", .label = "learning rate"},
                   {.key = "time", .label = "time", .unit = "s", .format = Format::seconds},
                   {.key = "worker_hours", .label = "worker-hours", .unit = "h", .format = Format::rate}}};
   bool has_end = false;
@@ -70,7 +74,9 @@ Table table_of_answer(const AnsweredTarget& answered, const std::string& suffix)
     table.rows.push_back(
         {with_mark(value(static_cast<double>(point.workers)), point.is_on_front ? kFront : ""),
          with_mark(interval_cell(point.batch), point.is_at_end ? kEnd : ""), interval_cell(point.steps),
-         interval_cell(point.step_s), interval_cell(point.time_s), interval_cell(point.cost)});
+         interval_cell(point.step_s), value(point.evaluations_s),
+         words(fmt::format("{:.3g}", analysis::rate_at(answered.target, point.batch.value))),
+         interval_cell(point.time_s), interval_cell(point.cost)});
   }
   table.footnotes.push_back(
       fmt::format("{}: no other number of workers is both faster and cheaper.", kFront));

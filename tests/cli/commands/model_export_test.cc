@@ -109,7 +109,7 @@ TEST_F(ModelExport, SaysWhatIsNoCheckpoint) {
 
 TEST_F(ModelExport, RefusesOptionsOfOtherActions) {
   EXPECT_THAT(run({"model", "export", "t"}).err, HasSubstr("paceline model export t --onnx model.onnx"));
-  EXPECT_THAT(run({"model", "export"}).err, HasSubstr("export and one checkpoint"));
+  EXPECT_THAT(run({"model", "export"}).err, HasSubstr("export CHECKPOINT --onnx FILE"));
   EXPECT_THAT(export_to("x.onnx", {"--classes", "3"}).err, HasSubstr("--classes is of model show"));
   for (const std::vector<std::string>& option :
        std::vector<std::vector<std::string>>{{"--onnx", "x.onnx"}, {"--raw-input"}, {"--use-ema"}}) {

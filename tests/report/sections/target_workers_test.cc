@@ -69,9 +69,10 @@ TEST(TargetWorkers, HasAPointForEachNumber) {
   ASSERT_GE(table.rows.size(), 2u);
   EXPECT_EQ(*table.rows[0][1].value, 128);
   EXPECT_EQ(*table.rows[1][1].value, 192);
-  EXPECT_NEAR(*table.rows[1][4].value, 240, 5);
-  EXPECT_LE(*table.rows[1][4].low, *table.rows[1][4].value);
-  EXPECT_GE(*table.rows[1][4].high, *table.rows[1][4].value);
+  EXPECT_NEAR(*table.rows[1][6].value, 240, 5);
+  EXPECT_LE(*table.rows[1][6].low, *table.rows[1][6].value);
+  EXPECT_GE(*table.rows[1][6].high, *table.rows[1][6].value);
+  EXPECT_EQ(table.rows[1][5].text, "0.1") << "the rate of the trained batches beside it";
   const auto& plot = std::get<Plot>(section->blocks[2]);
   EXPECT_EQ(plot.id, "target-time");
   EXPECT_EQ(plot.series[0].points.size(), table.rows.size());

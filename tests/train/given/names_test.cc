@@ -26,10 +26,10 @@ void expect_inverse(const std::vector<std::string>& listed) {
 }
 
 TEST(Names, OfChoicesAreReadBack) {
-  expect_inverse<ScheduleKind>({"constant", "step", "cosine", "one-cycle", "plateau"});
+  expect_inverse<ScheduleKind>({"constant", "step", "cosine", "one-cycle", "plateau", "polynomial"});
   expect_inverse<TestSet>({"last", "every", "never"});
   expect_inverse<OnNan>({"stop", "rollback", "skip"});
-  expect_inverse<engine::Precision>({"fp32", "bf16"});
+  expect_inverse<engine::Precision>({"fp32", "bf16", "fp16"});
   expect_inverse<LrScaling>({"none", "linear", "sqrt"});
   expect_inverse<data::CropFill>({"black", "reflect"});
   expect_inverse<data::Flip>({"none", "random", "alternating"});

@@ -17,7 +17,8 @@ TARGETS = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 COMPILED_HERE = {"sm_86": "sm_80", "sm_89": "sm_80"}  # from the PTX of which target
 MULTIPROCESSORS = {"sm_80": 108, "sm_90": 132}  # of an A100 and an H100
 # The vendor's erff, expf and tanhf are made of fma. Nothing else may be; exp and log in double are fma.rn.f64.
-MAY_FMA_F32 = ("GeluFunction", "GeluGradient", "SiluFunction", "SiluGradient", "SigmoidFunction", "TanhFunction")
+MAY_FMA_F32 = ("GeluFunction", "GeluGradient", "SiluFunction", "SiluGradient", "SigmoidFunction", "TanhFunction",
+               "Attention")
 MAY_FMA_F64 = ("SoftmaxLoss",)
 # Kernels that move whole tensors, and how many 16-byte loads and stores they have at least, in bf16.
 VECTORS = {
