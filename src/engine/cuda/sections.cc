@@ -1,6 +1,7 @@
 #include "engine/cuda/sections.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 
