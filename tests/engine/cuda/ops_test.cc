@@ -1,5 +1,7 @@
 // Each op of the CUDA engine, over the shapes that break kernels, against the reference engine.
 
+#include <gmock/gmock.h>
+
 #include "engine/cuda/compare.h"
 
 namespace paceline::engine::cuda {
