@@ -145,7 +145,8 @@ void say_choice(const char* question, const std::optional<TargetChoice>& choice,
 void say_answer(const TargetAnswer& found, const analysis::TargetQuestion& asked, const Money& money,
                 Screen& screen) {
   for (const auto& point : found.points) screen.say(point_text(point, money));
-  screen.explain("*: no other number of workers is both faster and cheaper. Intervals: of steps (95 %) and of their times (90 %) together.");
+  screen.explain(
+      "*: no other number of workers is both faster and cheaper. Intervals: of steps (95 %) and of their times (90 %) together.");
   say_choice("fastest", found.fastest, found, money, screen);
   say_choice("cheapest", found.cheapest, found, money, screen);
   if (asked.deadline_s) {
