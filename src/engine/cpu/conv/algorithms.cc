@@ -11,6 +11,7 @@ namespace paceline::engine::cpu {
 ConvAlgorithm winograd_algorithm();
 ConvAlgorithm gemm_per_tap_algorithm();
 ConvAlgorithm dgrad_as_forward_algorithm();
+ConvAlgorithm grouped_algorithm();
 ConvAlgorithm onednn_algorithm();
 
 namespace {
@@ -45,7 +46,7 @@ ConvAlgorithm on_unit(const Bf16Algorithm& algorithm, const tiles::TileKernels& 
                             const WgradKernel*) { return algorithm.make_wgrad(chunk, kernels); }};
 }
 
-/// The project's own algorithms multiply each input channel with each output channel, in square windows.
+/// Most of the project's own algorithms multiply each input channel with each output channel, in square windows.
 ConvAlgorithm for_square_windows(ConvAlgorithm row) {
   row.refusal = [refusal = std::move(row.refusal)](const ConvProblem& problem) -> std::optional<std::string> {
     if (problem.shape.groups > 1) return "computes one group";
@@ -63,6 +64,7 @@ std::vector<ConvAlgorithm> make_table() {
   table.push_back(gemm_per_tap_algorithm());
   table.push_back(dgrad_as_forward_algorithm());
   for (ConvAlgorithm& row : table) row = for_square_windows(std::move(row));
+  table.push_back(grouped_algorithm());
   table.push_back(onednn_algorithm());
   return table;
 }

@@ -235,7 +235,7 @@ const DefaultTable* table_for(const ProcessorKind& kind, std::span<const Default
 int distance(const DefaultRow& row, const ConvProblem& problem) {
   const ConvShape& s = problem.shape;
   if (row.direction != problem.direction || row.is_dense != s.is_dense || row.in_blocks != s.in_blocks ||
-      row.type != s.type || s.uneven || row.kernel != s.kernel || row.stride != s.stride)
+      row.type != s.type || s.groups > 1 || s.uneven || row.kernel != s.kernel || row.stride != s.stride)
     return -1;
   return factor(row.src_channels, src_channels(s)) + factor(row.dst_channels, s.dst.channels) +
          factor(row.dst_pixels, s.dst_pixels()) + factor(row.samples, s.samples) / 2;
