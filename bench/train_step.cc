@@ -123,9 +123,9 @@ struct StepTimes {
   void post_step(engine::Engine& engine, engine::StepQueue& queue, const engine::UpdateRule& rule,
                  const engine::StepInput& input) {
     const auto began = base::Clock::now();
-    queue.forward(input, {});
+    queue.forward(input, {}, {.rule = rule, .lr = 0.1, .number = static_cast<std::int64_t>(input.step) + 1});
     engine.backward([](std::int64_t) {});
-    queue.update(rule, 0.1, static_cast<std::int64_t>(input.step) + 1);
+    queue.update();
     host_s.push_back(base::seconds_since(began));
   }
   /// Takes the oldest step out of the queue. `last_end`: the end of the step before, if there is one.
