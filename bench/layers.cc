@@ -3,6 +3,9 @@
 // to a whole batch once an update (packing weights, joining gradients) shared out to it. One JSON document
 // goes to standard output, a table to standard error.
 //
+// With --algorithm NAME it times that algorithm, on the layers that it computes, instead of the one that was
+// chosen.
+//
 // bf16: oneDNN's own bf16 kernels are the yardstick. Where the engine multiplies float copies of bf16, their
 // conversion counts as ours. Where there are tiles, each layer, and the sum over all convolutions of the
 // model, each as often as it has it, is set beside what tile products reach in registers, measured beside it
@@ -36,7 +39,7 @@ using namespace paceline::engine::cpu;
 constexpr double kCeilingSeconds = 0.03;
 
 struct Options {
-  std::string model = "resnet18-cifar", precision = "fp32";
+  std::string model = "resnet18-cifar", precision = "fp32", algorithm = "";
   int batch = 128, size = 32, rounds = 7;
 };
 
@@ -48,6 +51,8 @@ Options parse(int argc, char** argv) {
       options.model = value;
     else if (name == "--precision")
       options.precision = value;
+    else if (name == "--algorithm")
+      options.algorithm = value;
     else if (name == "--batch")
       options.batch = std::stoi(value);
     else if (name == "--size")
@@ -57,13 +62,19 @@ Options parse(int argc, char** argv) {
     else {
       fmt::print(stderr,
                  "bench_layers: unknown option {}; known are --model --size --precision fp32|bf16 --batch "
-                 "--rounds\n",
+                 "--rounds --algorithm\n",
                  name);
       std::exit(2);
     }
   }
   if (options.precision != "fp32" && options.precision != "bf16") {
     fmt::print(stderr, "bench_layers: --precision must be fp32 or bf16, got '{}'\n", options.precision);
+    std::exit(2);
+  }
+  if (!options.algorithm.empty() && find_algorithm(options.algorithm) == nullptr) {
+    fmt::print(stderr,
+               "bench_layers: no algorithm is called '{}'; 'paceline doctor --kernels' has their names\n",
+               options.algorithm);
     std::exit(2);
   }
   return options;
@@ -108,8 +119,9 @@ double median(std::vector<double> values) {
 
 std::string text(const ConvShape& s) {
   if (s.is_dense) return fmt::format("dense {}->{}", s.src.elements(), s.dst.channels);
-  return fmt::format("{}->{} {}x{} kernel {} stride {}", s.src.channels, s.dst.channels, s.src.height,
-                     s.src.width, s.kernel, s.stride);
+  return fmt::format("{}->{} {}x{} kernel {} stride {}{}", s.src.channels, s.dst.channels, s.src.height,
+                     s.src.width, s.kernel, s.stride,
+                     s.groups > 1 ? fmt::format(" groups {}", s.groups) : "");
 }
 
 /// Over all convolutions of the model in one direction, a batch on one thread.
@@ -168,7 +180,8 @@ int main(int argc, char** argv) {
   const bool bf16 = options.precision == "bf16";
   engine::CompileOptions how{.batch = options.batch,
                              .precision = bf16 ? engine::Precision::bf16 : engine::Precision::f32};
-  const auto kernels = engine::prepare("cpu", graph, how, {.is_measured = true});
+  const bool is_chosen = options.algorithm.empty();
+  const auto kernels = engine::prepare("cpu", graph, how, {.is_measured = is_chosen});
   if (!kernels.note.empty()) fmt::print(stderr, "{}\n", kernels.note);
   how.algorithms = kernels.algorithms;
   const OneThread one_thread;
@@ -189,7 +202,9 @@ int main(int argc, char** argv) {
              "onednn", "onednn / ours");
   for (const ConvProblem& problem : problems) {
     if (!seen.insert(key_of(problem)).second) continue;
-    const ConvAlgorithm& algorithm = *find_algorithm(kernels.algorithms->at(key_of(problem)));
+    const ConvAlgorithm& algorithm =
+        *find_algorithm(is_chosen ? kernels.algorithms->at(key_of(problem)) : options.algorithm);
+    if (algorithm.refusal(problem)) continue;
     ConvProblem peer = problem;
     if (bf16) {
       peer.shape.type = Storage::bf16;
@@ -240,9 +255,10 @@ int main(int argc, char** argv) {
       options.rounds, slower);
   const std::string totals = text_of(sums, ceilings);
   fmt::print(
-      "{{\"model\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"rounds\": {}, \"slower_in_every_round\": "
+      "{{\"model\": \"{}\", \"algorithm\": \"{}\", \"precision\": \"{}\", \"batch\": {}, \"rounds\": {}, \"slower_in_every_round\": "
       "{}, "
       "\"convolutions\": {}, \"products\": [{}]}}\n",
-      options.model, options.precision, options.batch, options.rounds, slower, totals, rows);
+      options.model, options.algorithm, options.precision, options.batch, options.rounds, slower, totals,
+      rows);
   return 0;
 }

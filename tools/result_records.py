@@ -99,7 +99,13 @@ def collectives(record):
 
 
 def layers(record):
-    """bench/bench_layers"""
+    """bench/bench_layers; with --algorithm each layer is a row"""
+    if record.get("algorithm"):
+        for p in record["products"]:
+            yield {"key": f"{p['layer']}, {p['direction']}", "model": record["model"], "layer": p["layer"], "direction": p["direction"], "precision": record["precision"],
+                   "paceline": Figure(p["gflop_per_s"], unit="GFLOP/s"), "onednn": Figure(p["onednn_gflop_per_s"], unit="GFLOP/s"),
+                   "ratio": Figure(p["ratio_median"], p["ratio_least"], p["ratio_most"]), "rounds": f"{record['rounds']} rounds"}
+        return
     products = [p for p in record["products"] if not p["same_kernel"]]
     slower = str(record["slower_in_every_round"])
     common = {"precision": record["precision"], "model": record["model"], "batch": str(record["batch"]),

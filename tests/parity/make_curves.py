@@ -219,7 +219,9 @@ def compute(job):
             curve["statistics"] = job.digests({n: v for n, v in model.state_dict().items() if "running" in n})
     model.eval()
     with torch.no_grad():
-        curve["evaluation"] = F.cross_entropy(model(images), labels, label_smoothing=options.label_smoothing).item()
+        logits = model(images)
+        curve["evaluation"] = F.cross_entropy(logits, labels, label_smoothing=options.label_smoothing).item()
+        curve["logits"] = logits.flatten().tolist()
     return json.loads(json.dumps(curve))  # keys are text, as they are read
 
 
@@ -266,6 +268,7 @@ def main():
         else:
             path = parity.curve_path(curve["settings"])
             path.parent.mkdir(exist_ok=True)
+            del curve["logits"]  # what is stored is compared along the path
             path.write_bytes(lzma.compress(json.dumps(curve, separators=(",", ":")).encode(), preset=9))
     sys.exit(0 if agreed else 1)
 

@@ -9,6 +9,7 @@ Compared, each at 1e-4 relative (--plain, where our side computes in fp64 too: 1
   statistics   running mean and variance after one step, every batch norm by name: the same norm
   losses       of `--steps` SGD steps in a row (momentum, Nesterov, weight decay), a new batch each: relative
   evaluation   the loss of the last batch with running statistics after all steps: relative
+  logits       of that batch, where PyTorch computes now: the largest difference, relative to the largest logit
 Names and numbers of elements must be the same sets on both sides.
 
 Weights and batches follow from the seed (inputs.h). make_curves.py computed the curves, curves/*.json.xz, with PyTorch, which is not
@@ -127,11 +128,13 @@ def loss_distances(ours, theirs):
     return {f"step {i}": abs(a - b) / abs(b) for i, (a, b) in enumerate(zip(ours, theirs, strict=True))}
 
 
-def report(rows, limit, quiet):
-    """Prints the table; true when every row is within the limit."""
+def report(rows, limit, quiet, limits=None):
+    """Prints the table; true when every row is within its limit: that of `limits` by the row's name, else `limit`."""
+    usual = limit
     print(f"{'what':<12} {'compared':>8} {'median':>10} {'largest':>10}  {'at':<34}  verdict")
     agreed = True
     for what, distances in rows:
+        limit = (limits or {}).get(what, usual)
         worst = max(distances, key=lambda n: distances[n] if distances[n] == distances[n] else float("inf"))
         within = all(d <= limit for d in distances.values())  # false for NaN
         agreed &= within
@@ -150,6 +153,9 @@ def rows_of(ours, theirs):
         rows.append(("statistics", digest_distances(ours["statistics"], theirs["statistics"])))
     rows.append(("losses", loss_distances(ours["losses"], theirs["losses"])))
     rows.append(("evaluation", {"last batch": abs(ours["evaluation"] - theirs["evaluation"]) / theirs["evaluation"]}))
+    if "logits" in theirs:  # a stored curve has none
+        most = max(map(abs, theirs["logits"]))
+        rows.append(("logits", {"last batch": max(abs(a - b) for a, b in zip(ours["logits"], theirs["logits"], strict=True)) / most}))
     return rows
 
 
@@ -158,7 +164,7 @@ def compute(runner, device, directory):
     subprocess.run([runner, directory, device], check=True)
     out = Path(directory, device)
     curve = {"gradients": {}, "statistics": {}, "losses": list(map(float, (out / "losses.txt").read_text().split())),
-             "evaluation": float((out / "evaluation.txt").read_text())}
+             "evaluation": float((out / "evaluation.txt").read_text()), "logits": list(map(float, (out / "logits.txt").read_text().split()))}
     for line in (out / "digest.txt").read_text().splitlines():
         what, rest = line.split(" ", 1)
         name, digest = digest_of(rest)

@@ -10,8 +10,8 @@
 // elements before step k; parity.py says why). Results go to <directory>/<device>/: digest.txt, a line
 // "gradients NAME ELEMENTS NORM PROJECTIONS.." for each parameter's gradient of batch 0 and a line
 // "statistics .." for each running statistic after one step; losses.txt (the mean loss of each step before
-// its update), and evaluation.txt (loss of the last batch with running statistics at the end). Inputs go to
-// <directory>/weights/<parameter>.f32, images_<k>.f32 ([batch][H][W][C]) and labels_<k>.i32, as raw
+// its update), evaluation.txt and logits.txt (of the last batch with running statistics at the end). Inputs
+// go to <directory>/weights/<parameter>.f32, images_<k>.f32 ([batch][H][W][C]) and labels_<k>.i32, as raw
 // little-endian arrays; digest reads <directory>/<name>.f64.
 // "reference-double" is the reference with everything in double, weights and optimizer state too.
 
@@ -97,8 +97,9 @@ class Fp32 {
   double forward(const engine::StepInput& input) { return engine_->forward(input).loss; }
   void backward() { engine_->backward({}); }
   void update(const engine::UpdateRule& rule, double lr, int update) { engine_->update(rule, lr, update); }
-  double evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int batch) {
-    return engine_->evaluate(images, labels, batch).loss;
+  double evaluate(const Batch& batch, std::span<double> logits) {
+    return engine_->evaluate(batch.images, batch.labels, static_cast<int>(batch.labels.size()), 1, logits)
+        .loss;
   }
 
  private:
@@ -131,8 +132,8 @@ class Fp64 {
     const std::vector<std::span<double>> state(state_.begin(), state_.end());
     engine::reference::apply_update<double>(graph_, layout_, rule, lr, update, weights_, gradients_, state);
   }
-  double evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int batch) {
-    program_.evaluate(images, labels, batch, 1, weights_);
+  double evaluate(const Batch& batch, std::span<double> logits) {
+    program_.evaluate(batch.images, batch.labels, static_cast<int>(batch.labels.size()), 1, weights_, logits);
     return program_.exact_loss();
   }
 
@@ -256,8 +257,9 @@ void run(const fs::path& directory, const std::string& device) {
   const fs::path out = directory / device;
   base::write_file(out / "digest.txt", digest);
   base::write_file(out / "losses.txt", losses);
-  base::write_file(out / "evaluation.txt",
-                   fmt::format("{:.17g}\n", side.evaluate(batch.images, batch.labels, of.batch) / of.batch));
+  std::vector<double> logits(static_cast<std::size_t>(of.batch * of.classes));
+  base::write_file(out / "evaluation.txt", fmt::format("{:.17g}\n", side.evaluate(batch, logits) / of.batch));
+  base::write_file(out / "logits.txt", fmt::format("{:.9g}\n", fmt::join(logits, " ")));
 }
 
 template <typename T>

@@ -46,7 +46,8 @@ ConvAlgorithm on_unit(const Bf16Algorithm& algorithm, const tiles::TileKernels& 
                             const WgradKernel*) { return algorithm.make_wgrad(chunk, kernels); }};
 }
 
-/// Most of the project's own algorithms multiply each input channel with each output channel, in square windows.
+/// Most of the project's own algorithms multiply each input channel with each output channel, in square
+/// windows.
 ConvAlgorithm for_square_windows(ConvAlgorithm row) {
   row.refusal = [refusal = std::move(row.refusal)](const ConvProblem& problem) -> std::optional<std::string> {
     if (problem.shape.groups > 1) return "computes one group";

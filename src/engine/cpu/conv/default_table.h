@@ -75,8 +75,8 @@ struct DefaultTable {
 
 /// The distance of a row from a problem: the sum of |log2| of the ratios of input channels, output channels,
 /// output pixels and (at half weight) samples, times 256. It is an integer, so that every processor finds the
-/// same nearest row. Negative if the row is for another direction, kernel, stride, storage or kind of layer; rows are
-/// for one group of channels.
+/// same nearest row. Negative if the row is for another direction, kernel, stride, storage or kind of layer;
+/// rows are for one group of channels.
 [[nodiscard]] int distance(const DefaultRow& row, const ConvProblem& problem);
 
 }  // namespace paceline::engine::cpu

@@ -103,7 +103,7 @@ class GroupedGeometry {
 
   const ConvShape s_;
   const GroupedKernels& kernels_;
-  const Images& images_;
+  const ImageKernels& images_;
   const int group_, channels_, padded_;
 };
 

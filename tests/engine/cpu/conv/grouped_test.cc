@@ -163,7 +163,7 @@ TEST(Grouped, ComputesLikeSumsInDouble) {
   }
 }
 
-TEST(Grouped, GivesTheSameBitsOnEachInstructionSet) {
+TEST(Grouped, GivesTheSameBitsOnEachSet) {
   if (grouped::kernels_here().size() < 2) GTEST_SKIP() << "needs AVX-512";
   for (const GroupedCase& c : kGroupedCases)
     for (const Storage type : {Storage::f32, Storage::bf16}) {
@@ -180,7 +180,7 @@ TEST(Grouped, GivesTheSameBitsOnEachInstructionSet) {
     }
 }
 
-TEST(Grouped, NaNReachesOnlyTheWindowsThatReadIt) {
+TEST(Grouped, NaNReachesItsWindowsAlone) {
   if (grouped::kernels_here().empty()) GTEST_SKIP() << "needs AVX2";
   const ConvShape s = grouped_shape({4, 1, 5, 5, 3, 1, 1, 1}, Storage::bf16);
   GroupedValues values = values_of(s);

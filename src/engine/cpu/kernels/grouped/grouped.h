@@ -77,7 +77,7 @@ struct Gradient {
 };
 
 /// The functions for one storage of images.
-struct Images {
+struct ImageKernels {
   void (*read)(const SourceRow& row, float* to);
   void (*outputs)(const Outputs& args);
   void (*gradient)(const Gradient& args);
@@ -85,7 +85,7 @@ struct Images {
 
 struct GroupedKernels {
   Isa isa = Isa::baseline;
-  Images f32, bf16;
+  ImageKernels f32, bf16;
 };
 
 /// The tables that this machine can run, the best one last. Empty without AVX2.
