@@ -1,6 +1,10 @@
 #include "engine/cuda/kernels/host.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -23,7 +27,7 @@ void loop(const void* arguments, const Grid& grid, HostOrder order) {
   const int phases = kernel.phases();
   const auto place = [&](int i, int count) { return order == HostOrder::ascending ? i : count - 1 - i; };
   for (int block = 0; block < grid.blocks; ++block) {
-    std::memset(shared.data(), 0xff, shared.size() * sizeof(double));
+    std::ranges::fill(shared, std::bit_cast<double>(~std::uint64_t{0}));
     for (int phase = 0; phase < phases; ++phase)
       for (int thread = 0; thread < grid.threads; ++thread)
         kernel.run(phase,
