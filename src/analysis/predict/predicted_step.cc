@@ -60,6 +60,12 @@ double sum_of_own(const StepLines& lines) {
   return sum;
 }
 
+/// How much longer the slowest of `workers` works than one does, in the mean. Without a spread nothing is
+/// computed: forecasts ask this for each number of workers and each draw.
+double factor_of_spread(const Range& spread, double workers) {
+  return spread.middle() == 0 ? 1 : 1 + spread.middle() * largest_normal(workers);
+}
+
 }  // namespace
 
 std::string_view name(DataSource source) {
@@ -177,7 +183,7 @@ StepFigures StepPredictor::figures(std::int64_t workers, const DrawnInputs& inpu
                       .data_wait_s = own.lines[Line::data_wait],
                       .queue_s = own.queue_s,
                       .loader_s = model_.loader_s_a_sample * batch / what_if_.loader};
-  const double spread = 1 + inputs.cluster.worker_spread.middle() * largest_normal(number);
+  const double spread = factor_of_spread(inputs.cluster.worker_spread, number);
   for (const double factor : inputs.largest[place_in_draw(workers, inputs)].parts)
     figures.largest.push_back(factor * spread);
   if (reductions.whole_s.empty()) return figures;
@@ -210,7 +216,7 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
     return exposed_seconds(replay, backward);
   };
   const auto& largest = inputs.largest[place_in_draw(workers, inputs)];
-  const double spread = 1 + inputs.cluster.worker_spread.middle() * largest_normal(number);
+  const double spread = factor_of_spread(inputs.cluster.worker_spread, number);
   const auto waited = [&](double factor) { return (factor - 1) * work + exposed_at(factor, whole); };
   double mean_wait = 0;
   for (const double factor : largest.parts) mean_wait += waited(factor * spread) / LargestFactor::kParts;

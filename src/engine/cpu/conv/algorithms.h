@@ -66,7 +66,7 @@ struct ConvAlgorithm {
                                                   const ConvProblem& problem);
 
 /// The algorithm that the rules choose: the first row that can compute `problem` and prefers it. The rules
-/// come from measurements on a few machines (docs/decisions/cpu-layout.md, winograd.md, measured-kernels.md).
+/// come from measurements on a few machines (docs/decisions/cpu-layout.md, winograd.md, grouped.md).
 /// default_algorithm() (default_table.h) uses them where no table of measurements applies.
 [[nodiscard]] const ConvAlgorithm& usual_algorithm(const ConvProblem& problem);
 

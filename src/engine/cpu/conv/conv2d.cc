@@ -1,7 +1,7 @@
 // Convolutions and dense layers, in one of two ways: kernels work on the stored values directly; or, for bf16
-// on machines without bf16 units and if Winograd is not used, on float copies of a block of samples at a
-// time, which stay in the cache. Either way storage is bf16, sums are float, and the weights are rounded to
-// bf16 once an update.
+// on machines without bf16 units and if no algorithm is used that converts bf16 itself, on float copies of a
+// block of samples at a time, which stay in the cache. Either way storage is bf16, sums are float, and the
+// weights are rounded to bf16 once an update.
 //
 // A direction is cut into chunks of samples (batch_split.h), which are the tasks of the threads. Weight
 // gradients are summed over a few sections of the batch, each into its own array, and the arrays are added in

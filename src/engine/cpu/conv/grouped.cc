@@ -1,14 +1,15 @@
 // Convolutions with narrow groups, depthwise ones among them: the direct form, row by row
 // (kernels/grouped/grouped.h), and the row in the table of algorithms.
 //
-// Each row of the image is read once, into a ring of as many rows as the kernel needs, padded with zeros, so
-// that no tap needs to know where the image ends. The ring is of so many channels that it stays in the
-// first-level cache. Forward and backward data are the same loop: outputs in steps of `out_step` pixels whose
-// inputs lie `in_step` apart. Backward data with stride s has s x s phases of outputs, each with its own
-// taps.
+// Each row of what forward and backward data read is read once, into a ring of rows padded with zeros, so
+// that no tap needs to know where the image ends. The ring is of as many channels as fit into the first-level
+// cache, but at least of a cache line's. Forward and backward data are the same loop: outputs in steps of
+// `out_step` pixels whose inputs lie `in_step` apart. Backward data with stride s has s x s phases of
+// outputs, each with its own taps.
 //
-// The cost beside the multiply-adds is the reading: each value is converted and written once for each channel
-// of a group.
+// The cost beside the multiply-adds is the reading: each value is converted once and written once for each
+// channel of a group. Backward weights read the gradients of the outputs where they lie, once for each group
+// of taps whose sums are in registers.
 
 #include "engine/cpu/kernels/grouped/grouped.h"
 
@@ -31,11 +32,13 @@ struct Ring {
   int rows = 1, columns = 0;
   int before = 0;  ///< columns of zeros before the first pixel
   int channels = 0, copies = 1;
-  int first = 0;  ///< the first row of the image, which may be outside; it is in place 0
+  int first = 0;          ///< the first row of the image, which may be outside; it is in place 0
+  bool is_whole = false;  ///< holds all rows. Then several rows of outputs are computed at once
+  [[nodiscard]] int place(int row) const { return (row - first) % rows; }
   [[nodiscard]] std::int64_t copy_size() const { return std::int64_t{1} * rows * columns; }
   [[nodiscard]] std::int64_t floats() const { return copy_size() * copies * channels; }
   /// Vectors to a row.
-  [[nodiscard]] std::int64_t at(int row) const { return std::int64_t{1} * ((row - first) % rows) * columns; }
+  [[nodiscard]] std::int64_t at(int row) const { return std::int64_t{1} * place(row) * columns; }
 };
 
 class GroupedGeometry {
@@ -64,14 +67,15 @@ class GroupedGeometry {
     const std::int64_t pixel = (std::int64_t{1} * sample * shape.height + row) * shape.width + column;
     return (pixel * channels_ + channel) * bytes_of(s_.type);
   }
-  /// A ring of `all` rows if they fit, else of `least_rows`, and of as many channels as fit.
-  [[nodiscard]] Ring ring_of(int all, int least_rows, int first_row, int columns, int first_column) const {
-    Ring ring{.rows = all, .columns = columns, .before = -first_column, .copies = group_, .first = first_row};
-    if (4 * ring.copy_size() * group_ * kVectorChannels > kRingBytes) ring.rows = std::min(all, least_rows);
+  /// A ring of `all` rows if they fit, else of the `few` that one row of outputs reads.
+  [[nodiscard]] Ring ring_of(int all, int few, int first_row, int columns, int first_column) const {
     const int least = s_.type == Storage::f32 ? kVectorChannels : 2 * kVectorChannels;  // a cache line
+    Ring ring{.rows = all, .columns = columns, .before = -first_column, .copies = group_, .first = first_row};
+    const auto bytes = [&] { return 4 * ring.copy_size() * group_ * least; };
+    ring.is_whole = all == few || bytes() <= kRingBytes;
+    if (!ring.is_whole) ring.rows = few;
     const int blocks = (padded_ + least - 1) / least;
-    const std::int64_t fitting = kRingBytes / (4 * ring.copy_size() * group_ * least);
-    const int most = static_cast<int>(std::clamp<std::int64_t>(fitting, 1, blocks));
+    const int most = static_cast<int>(std::clamp<std::int64_t>(kRingBytes / bytes(), 1, blocks));
     const int rings = (blocks + most - 1) / most;
     ring.channels = (blocks + rings - 1) / rings * least;
     return ring;
@@ -116,11 +120,11 @@ class GroupedReader final : public WeightReader, private GroupedGeometry {
         to_(is_forward_ ? s_.dst : s_.src),
         in_step_(is_forward_ ? s_.stride : 1),
         out_step_(is_forward_ ? 1 : s_.stride),
-        rows_(axis(from_.height, to_.height)),
-        columns_(axis(from_.width, to_.width)),
+        rows_(axis(to_.height)),
+        columns_(axis(to_.width)),
         ring_(ring_of((steps(to_.height) - 1) * in_step_ + rows_.span, rows_.span, rows_.first,
                       (steps(to_.width) - 1) * in_step_ + columns_.span, columns_.first)) {
-    for (int place = 0; place < (is_whole() ? 1 : ring_.rows); ++place)
+    for (int place = 0; place < (ring_.is_whole ? 1 : ring_.rows); ++place)
       for (const AxisPhase& y : rows_.phases)
         for (const AxisPhase& x : columns_.phases) phases_.push_back(phase(y, x, place));
   }
@@ -140,6 +144,10 @@ class GroupedReader final : public WeightReader, private GroupedGeometry {
           const float weight = weights[is_forward_ ? flat_at(c, copy, tap) : flat_at(other, c % group_, tap)];
           to[weight_at(tap, copy) + c] = rounds ? base::to_float(base::to_bf16(weight)) : weight;
         }
+  }
+
+  [[nodiscard]] bool packs_like(const WeightReader& other) const override {
+    return group_ == 1 && dynamic_cast<const GroupedReader*>(&other) != nullptr;
   }
 
   void run(const Operands& o, int) const override {
@@ -164,15 +172,13 @@ class GroupedReader final : public WeightReader, private GroupedGeometry {
     std::vector<TapRow> tap_rows = {};
   };
 
-  /// Whether the ring holds all rows. Then all rows of outputs are computed at once.
-  [[nodiscard]] bool is_whole() const {
-    return ring_.rows >= (steps(to_.height) - 1) * in_step_ + rows_.span;
-  }
   [[nodiscard]] int steps(int outputs) const { return (outputs + out_step_ - 1) / out_step_; }
 
-  [[nodiscard]] Axis axis(int inputs, int outputs) const {
+  /// The first output's tap `padding` reads input 0, because padding is smaller than the kernel; so no input
+  /// of the first outputs of all phases is beyond 0.
+  [[nodiscard]] Axis axis(int outputs) const {
     Axis axis;
-    int least = inputs, most = -1;
+    int last = 0;
     for (int first = 0; first < std::min(out_step_, outputs); ++first) {
       AxisPhase phase{.first = first};
       for (int i = 0; i < s_.kernel; ++i) {
@@ -181,13 +187,12 @@ class GroupedReader final : public WeightReader, private GroupedGeometry {
         const int input = is_forward_ ? tap - s_.padding : (first + s_.padding - tap) / s_.stride;
         phase.inputs.push_back(input);
         phase.taps.push_back(tap);
-        least = std::min(least, input);
-        most = std::max(most, input);
+        axis.first = std::min(axis.first, input);
+        last = std::max(last, input);
       }
       axis.phases.push_back(std::move(phase));
     }
-    axis.first = least;
-    axis.span = std::max(1, most - least + 1);
+    axis.span = last - axis.first + 1;
     return axis;
   }
 
@@ -218,21 +223,22 @@ class GroupedReader final : public WeightReader, private GroupedGeometry {
                  .dst_step = std::int64_t{1} * out_step_ * channels_,
                  .dst_row_step = std::int64_t{1} * out_step_ * to_.width * channels_,
                  .channels = channels_of(ring_, first)};
-    const std::size_t phases = phases_.size() / static_cast<std::size_t>(is_whole() ? 1 : ring_.rows);
+    const std::size_t phases = phases_.size() / static_cast<std::size_t>(ring_.is_whole ? 1 : ring_.rows);
     int read_to = rows_.first;  // the rows before are in the ring
-    const int all = steps(to_.height), at_once = is_whole() ? rows_at_once(steps(to_.width)) : 1;
+    const int all = steps(to_.height), at_once = ring_.is_whole ? rows_at_once(steps(to_.width)) : 1;
     for (int step = 0; step < all; step += at_once) {
       const int first_row = rows_.first + step * in_step_;
       const int end = first_row + (std::min(at_once, all - step) - 1) * in_step_ + rows_.span;
       for (read_to = std::max(read_to, first_row); read_to < end; ++read_to)
         read(from, from_, sample, read_to, first, ring_, at_once * in_step_, rows);
-      const auto place = is_whole() ? 0 : static_cast<std::size_t>(ring_.at(first_row) / ring_.columns);
+      const auto place = static_cast<std::size_t>(ring_.is_whole ? 0 : ring_.place(first_row));
       for (const Phase& phase : std::span(phases_).subspan(place * phases, phases)) {
         const int y = step * out_step_ + phase.row;
         if (y >= to_.height) continue;
         args.taps = phase.taps;
-        args.tap_rows = phase.tap_rows;
-        args.first = is_whole() ? step * args.row_step : 0;
+        args.tap_rows = phase.tap_rows.data();
+        args.tap_row_count = static_cast<int>(phase.tap_rows.size());
+        args.first = ring_.is_whole ? step * args.row_step : 0;
         args.height = std::min(at_once, steps(to_.height - phase.row) - step);
         args.width = steps(to_.width - phase.column);
         args.dst = to + offset(to_, sample, y, phase.column, first);
@@ -274,7 +280,6 @@ class GroupedWgrad final : public WgradKernel, private GroupedGeometry {
     if (s_.bias) std::fill_n(bias_sums, padded_, 0.0f);
     for (int first = 0; first < channels_; first += ring_.channels)
       for (int sample = 0; sample < s_.samples; ++sample) {
-        const bool is_whole = ring_.rows >= (s_.dst.height - 1) * s_.stride + s_.kernel;
         Gradient args{.rows = rows,
                       .row_step = std::int64_t{1} * s_.stride * ring_.columns,
                       .copy = ring_.copy_size(),
@@ -289,7 +294,7 @@ class GroupedWgrad final : public WgradKernel, private GroupedGeometry {
                       .sum_step = padded_,
                       .bias_sums = s_.bias ? bias_sums + first : nullptr};
         int read_to = -s_.padding;  // the rows before are in the ring
-        const int at_once = is_whole ? rows_at_once(s_.dst.width) : 1;
+        const int at_once = ring_.is_whole ? rows_at_once(s_.dst.width) : 1;
         for (int y = 0; y < s_.dst.height; y += at_once) {
           args.height = std::min(at_once, s_.dst.height - y);
           const int first_row = y * s_.stride - s_.padding;
@@ -322,24 +327,29 @@ std::optional<std::string> refusal(const ConvProblem& problem) {
   return std::nullopt;
 }
 
-/// Where it was faster than oneDNN on a Zen 5 (docs/results/kernels.md). In fp32 that is nearly everywhere;
-/// where bf16 units multiply, mainly for the gradients of large kernels, for which oneDNN has no fast way.
-/// Without such units it always computes, since it needs none.
+/// Where it was faster than oneDNN on a Zen 5 (docs/results/kernels.md). oneDNN is as fast or faster forward
+/// in small images, with strides, and for most 3x3 depthwise layers.
 bool prefers(const ConvProblem& problem) {
-  constexpr int kSmallImage = 64;
+  constexpr int kSmall = 8 * 8, kMiddle = 14 * 14, kLarge = 28 * 28;
   const ConvShape& s = problem.shape;
-  const bool is_small_forward = problem.direction == Direction::forward && s.dst_pixels() <= kSmallImage;
-  if (s.type == Storage::f32) return !is_small_forward && (s.kernel > 3 || s.stride != 2);
-  if (bf16_products_here() != Bf16Products::in_hardware || s.src.channels / s.groups == 4) return true;
-  if (s.kernel == 3) return false;
-  return problem.direction == Direction::backward_weights || (s.stride == 1 && !is_small_forward);
-}
-
-std::string preference(const ConvProblem& problem) {
-  if (problem.shape.type == Storage::f32)
-    return "is preferred but for outputs of 8x8 or less forward, and for 3x3 with stride 2";
-  return "is preferred for kernels from 5x5 on, but for outputs of 8x8 or less forward, and with stride 2 only "
-         "for backward weights";
+  const bool is_bf16 = s.type == Storage::bf16;
+  // It needs no bf16 units. The answer is the same in all directions: ConvPlan asks for forward alone.
+  if (is_bf16 && bf16_products_here() != Bf16Products::in_hardware) return true;
+  const int group = s.src.channels / s.groups;
+  const bool is_strided = s.stride > 1;
+  const std::int64_t pixels = s.dst_pixels();
+  if (is_bf16 && group > 4) return false;
+  switch (problem.direction) {
+    case Direction::forward:
+      if (group > 1) return !is_strided && pixels > kSmall;
+      return s.kernel > 3 && pixels > kSmall && !(is_strided && is_bf16);
+    case Direction::backward_data:
+      if (group > 1 || s.kernel > 3) return !(is_strided && is_bf16);
+      return !is_bf16 && !is_strided && pixels <= kMiddle;
+    case Direction::backward_weights:
+      return group > 1 || s.kernel > 3 || (pixels >= kLarge && (is_bf16 || !is_strided));
+  }
+  return false;
 }
 
 }  // namespace
@@ -356,7 +366,11 @@ ConvAlgorithm grouped_algorithm() {
   return {.name = "grouped",
           .refusal = refusal,
           .prefers = prefers,
-          .preference = preference,
+          .preference =
+              [](const ConvProblem&) {
+                return "is preferred for groups of 2 to 8 channels and for 5x5 and 7x7 weights, but where "
+                       "oneDNN was faster";
+              },
           .chunk = samples_of_chunk,
           .make_reader =
               [](const ConvShape& chunk, Direction direction, const WeightReader*) {

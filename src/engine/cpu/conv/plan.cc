@@ -76,7 +76,7 @@ bool multiplies_stored(const BuildContext& build, const Value& src, const Value&
   if (bf16_products_here() == Bf16Products::in_hardware) return true;
   const ConvProblem stored{.shape = conv_shape(build, src, dst, true)};
   if (build.tuning.algorithms.empty()) {
-    // An algorithm that is preferred to Winograd multiplies stored values too.
+    // An algorithm that converts bf16 multiplies stored values too.
     const auto wants = [&](const ConvAlgorithm& row) { return !row.refusal(stored) && row.prefers(stored); };
     return std::ranges::any_of(conv_algorithms(),
                                [&](const ConvAlgorithm& row) { return row.converts_bf16 && wants(row); });

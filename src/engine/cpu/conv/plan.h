@@ -4,7 +4,7 @@
 /// and cuts the batch into chunks of samples.
 ///
 /// Kernels usually work on the stored values. They work on float copies, a block of samples at a time, if
-/// values are bf16, the machine has no bf16 unit and Winograd is not used.
+/// values are bf16, the machine has no bf16 unit and no algorithm is used that converts bf16 itself.
 
 #include <array>
 #include <cstdint>

@@ -65,6 +65,9 @@ TEST(DefaultTable, SaysNothingOfWhatIsFarOrOfAnotherKind) {
   other = conv_problem(64, 16, 32);
   other.shape.type = Storage::bf16;
   EXPECT_EQ(choice(other), "none");
+  other = conv_problem(64, 16, 32);
+  other.shape.groups = 64;
+  EXPECT_EQ(choice(other), "none") << "rows are for one group";
 }
 
 TEST(DefaultTable, PassesOverWhatCannotBeComputedOrIsUnknown) {

@@ -1,10 +1,11 @@
 // Convolutions with narrow groups beside sums in double: each width of a group, odd images and channels, and
-// bands that do not divide the image. All instruction sets give the same bits.
+// rings that hold all rows or wrap. All instruction sets give the same bits.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "engine/cpu/conv/algorithms.h"
 #include "engine/cpu/conv/kernel_runs.h"
@@ -35,7 +36,7 @@ constexpr GroupedCase kGroupedCases[] = {
     {5, 1, 4, 7, 3, 1, 1, 3, true},     // odd everything
     {16, 1, 8, 15, 3, 2, 1, 2},         // half a block, a strip and one
     {33, 1, 9, 8, 3, 2, 1, 2, true},    // one channel of a second block
-    {40, 1, 3, 29, 5, 1, 2, 1},         // every length of strip
+    {40, 1, 3, 26, 5, 1, 2, 1},         // every length of strip
     {24, 1, 7, 7, 5, 2, 2, 3},          // a stride and an odd image
     {48, 1, 7, 7, 7, 1, 3, 2, true},    // as in ConvNeXt
     {32, 1, 2, 3, 7, 1, 3, 2},          // a kernel larger than the image
@@ -43,12 +44,13 @@ constexpr GroupedCase kGroupedCases[] = {
     {8, 1, 5, 9, 3, 4, 1, 2},           // a stride wider than the kernel: phases without taps
     {9, 1, 8, 9, 5, 3, 4, 2},           // padding nearly as wide as the kernel
     {3, 1, 1, 1, 3, 2, 1, 2},           // fewer outputs than phases
-    {32, 1, 96, 96, 3, 1, 1, 1, true},  // several bands
-    {20, 1, 101, 99, 5, 2, 2, 1},       // ... of unequal size
+    {32, 1, 96, 96, 3, 1, 1, 1, true},  // a ring that wraps
+    {20, 1, 101, 99, 5, 2, 2, 1},       // ... by two rows at a time
+    {16, 1, 90, 90, 3, 4, 1, 1},        // ... with rows that nobody reads
     {2, 2, 5, 6, 3, 1, 1, 2, true},     // one group of two
     {34, 2, 6, 7, 3, 2, 1, 2},          // a group alone in its block
     {36, 4, 9, 8, 3, 1, 1, 2, true},    // as in ResNeXt
-    {128, 4, 28, 28, 3, 2, 1, 1},       // several bands of four copies
+    {128, 4, 28, 28, 3, 2, 1, 1},       // a ring of four copies
     {24, 8, 7, 9, 3, 1, 1, 2},          // as in RegNet
     {40, 8, 6, 5, 5, 2, 2, 2, true},   {16, 8, 40, 60, 7, 1, 3, 1},
 };
@@ -200,17 +202,42 @@ TEST(Grouped, IsPreferredWhereItWasFaster) {
   const auto usual = [](const GroupedCase& c, Direction direction, Storage type) {
     return usual_algorithm({.shape = grouped_shape(c, type), .direction = direction}).name;
   };
+  const bool has_units = bf16_products_here() == Bf16Products::in_hardware;
   constexpr GroupedCase kSmall{768, 1, 7, 7, 7, 1, 3, 8}, kLarge{96, 1, 56, 56, 7, 1, 3, 8},
-      kStrided{96, 1, 112, 112, 3, 2, 1, 8};
-  EXPECT_EQ(usual(kSmall, Direction::forward, Storage::f32), "onednn");
-  EXPECT_EQ(usual(kStrided, Direction::backward_weights, Storage::f32), "onednn");
+      kStrided{672, 1, 14, 14, 5, 2, 2, 8}, kThree{144, 1, 56, 56, 3, 1, 1, 8},
+      kGroups{128, 4, 56, 56, 3, 1, 1, 8};
   for (const Storage type : {Storage::f32, Storage::bf16}) {
+    const auto if_computed_in_float = [&](const char* name) {
+      return type == Storage::bf16 && !has_units ? "grouped" : name;
+    };
+    EXPECT_EQ(usual(kSmall, Direction::forward, type), if_computed_in_float("onednn"));
+    EXPECT_EQ(usual(kThree, Direction::forward, type), if_computed_in_float("onednn"));
+    EXPECT_EQ(usual(kStrided, Direction::backward_data, type),
+              if_computed_in_float(type == Storage::bf16 ? "onednn" : "grouped"));
     EXPECT_EQ(usual(kLarge, Direction::forward, type), "grouped");
+    EXPECT_EQ(usual(kSmall, Direction::backward_data, type), "grouped");
     EXPECT_EQ(usual(kSmall, Direction::backward_weights, type), "grouped");
+    EXPECT_EQ(usual(kThree, Direction::backward_weights, type), "grouped");
+    EXPECT_EQ(usual(kGroups, Direction::forward, type), "grouped");
   }
-  EXPECT_EQ(usual(kSmall, Direction::forward, Storage::bf16),
-            bf16_products_here() == Bf16Products::in_hardware ? "onednn" : "grouped")
-      << "without units it computes in every direction";
+}
+
+TEST(Grouped, PacksDepthwiseWeightsOnce) {
+  if (grouped::kernels_here().empty()) GTEST_SKIP() << "needs AVX2";
+  const auto& kernels = *grouped::kernels_here().back();
+  for (const int group : {1, 4}) {
+    const ConvShape s = grouped_shape({20, group, 6, 6, 3, 1, 1, 2});
+    const auto forward = make_grouped_reader(s, Direction::forward, kernels),
+               backward = make_grouped_reader(s, Direction::backward_data, kernels);
+    const Values weight = random_values(s.weights(), 2);
+    auto one = poisoned(forward->packed_bytes()), two = poisoned(backward->packed_bytes());
+    forward->pack(weight.data(), one.data());
+    backward->pack(weight.data(), two.data());
+    const bool are_equal =
+        std::memcmp(one.data(), two.data(), static_cast<std::size_t>(forward->packed_bytes())) == 0;
+    EXPECT_EQ(are_equal, group == 1);
+    EXPECT_EQ(backward->packs_like(*forward), group == 1);
+  }
 }
 
 TEST(Grouped, RefusesWhatItDoesNotCompute) {

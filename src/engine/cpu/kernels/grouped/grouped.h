@@ -12,7 +12,6 @@
 /// Threads  any; kernels start none
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "engine/cpu/kernels/isa.h"
@@ -45,17 +44,18 @@ struct TapRow {
 
 /// Rows of outputs of one block of channels: dst[i] = bias + the sum over taps of weight * input.
 struct Outputs {
-  const float* rows = nullptr;            ///< the padded rows
-  std::int64_t first = 0;                 ///< vectors from `rows` to where the tap rows count from
-  std::int64_t plane = 0;                 ///< vectors from plane to plane
-  int step = 1;                           ///< columns from an output's input to the next output's
-  std::int64_t row_step = 0;              ///< vectors from a row's inputs to the next row's
-  std::span<const TapRow> tap_rows = {};  ///< may be empty
-  int taps = 0;                           ///< of each row of taps
-  std::int64_t weight_step = 0;           ///< floats from a tap's weights to the next one's
-  const float* weights = nullptr;         ///< of the block's first channel; zero beyond the last channel
-  const float* bias = nullptr;            ///< likewise, or null
-  void* dst = nullptr;                    ///< likewise, of the first output
+  const float* rows = nullptr;  ///< the padded rows
+  std::int64_t first = 0;       ///< vectors from `rows` to where the tap rows count from
+  std::int64_t plane = 0;       ///< vectors from plane to plane
+  int step = 1;                 ///< columns from an output's input to the next output's
+  std::int64_t row_step = 0;    ///< vectors from a row's inputs to the next row's
+  const TapRow* tap_rows = nullptr;
+  int tap_row_count = 0;           ///< may be 0: the outputs are then the bias
+  int taps = 0;                    ///< of each row of taps
+  std::int64_t weight_step = 0;    ///< floats from a tap's weights to the next one's
+  const float* weights = nullptr;  ///< of the block's first channel; zero beyond the last channel
+  const float* bias = nullptr;     ///< of the block's first channel, with nothing behind the last; or null
+  void* dst = nullptr;             ///< of the first output, likewise
   std::int64_t dst_step = 0, dst_row_step = 0;  ///< elements from output to output, from row to row
   int height = 1, width = 0, channels = 0;
 };
