@@ -63,7 +63,7 @@ def train(arguments, name, seed):
     if is_complete(directory):
         return
     is_begun = os.path.isdir(directory) and any(name.startswith("checkpoint") for name in os.listdir(directory))
-    how = ["--resume" if is_begun else "--out", directory, "--data", arguments.data, "--model", arguments.model, "--epochs", str(arguments.epochs), "--seed",
+    how = [*(["--resume", directory] if is_begun else []), "--out", directory, "--data", arguments.data, "--model", arguments.model, "--epochs", str(arguments.epochs), "--seed",
            str(seed), "--global-batch", str(arguments.batch), *arguments_of(name)]
     done = subprocess.run([arguments.program, "train", *how], capture_output=True, text=True)
     if done.returncode != 0:
