@@ -330,7 +330,7 @@ std::optional<std::string> refusal(const ConvProblem& problem) {
 /// Where it was faster than oneDNN on a Zen 5 (docs/results/kernels.md). oneDNN is as fast or faster forward
 /// in small images, with strides, and for most 3x3 depthwise layers.
 bool prefers(const ConvProblem& problem) {
-  constexpr int kSmall = 8 * 8, kMiddle = 14 * 14, kLarge = 28 * 28;
+  constexpr int kSmall = 8 * 8, kLarge = 28 * 28;
   const ConvShape& s = problem.shape;
   const bool is_bf16 = s.type == Storage::bf16;
   // It needs no bf16 units. The answer is the same in all directions: ConvPlan asks for forward alone.
@@ -345,7 +345,7 @@ bool prefers(const ConvProblem& problem) {
       return s.kernel > 3 && pixels > kSmall && !(is_strided && is_bf16);
     case Direction::backward_data:
       if (group > 1 || s.kernel > 3) return !(is_strided && is_bf16);
-      return !is_bf16 && !is_strided && pixels <= kMiddle;
+      return !is_bf16 && !is_strided && pixels <= kSmall;
     case Direction::backward_weights:
       return group > 1 || s.kernel > 3 || (pixels >= kLarge && (is_bf16 || !is_strided));
   }

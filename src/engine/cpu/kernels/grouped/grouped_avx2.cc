@@ -3,13 +3,7 @@
 #include "engine/cpu/kernels/grouped/grouped.h"
 
 #if defined(__x86_64__)
-// As in avx512_begin.inc: from here on for AVX2.
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#include <immintrin.h>
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#endif
+#include "engine/cpu/kernels/avx2_begin.inc"
 
 namespace paceline::engine::cpu::grouped::avx2 {
 namespace {
@@ -83,9 +77,5 @@ extern const GroupedKernels kTable;
 constinit const GroupedKernels kTable = table(Isa::avx2);
 
 }  // namespace paceline::engine::cpu::grouped::avx2
-
-#if defined(__clang__)
-#pragma clang attribute pop
-#endif
-#pragma GCC pop_options
+#include "engine/cpu/kernels/avx2_end.inc"
 #endif

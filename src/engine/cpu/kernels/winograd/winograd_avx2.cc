@@ -3,13 +3,7 @@
 #include "engine/cpu/kernels/winograd/winograd.h"
 
 #if defined(__x86_64__)
-// As in avx512_begin.inc: from here on for AVX2.
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#include <immintrin.h>
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#endif
+#include "engine/cpu/kernels/avx2_begin.inc"
 
 namespace paceline::engine::cpu::winograd::avx2 {
 namespace {
@@ -81,9 +75,5 @@ extern const WinogradKernels kTable;
 constinit const WinogradKernels kTable = table(Isa::avx2);
 
 }  // namespace paceline::engine::cpu::winograd::avx2
-
-#if defined(__clang__)
-#pragma clang attribute pop
-#endif
-#pragma GCC pop_options
+#include "engine/cpu/kernels/avx2_end.inc"
 #endif
