@@ -264,6 +264,12 @@ def steps_of(record):
     return [sum(steps) / len(steps) for steps in zip(*(rank["step_s"] for rank in record["ranks"]))]
 
 
+def undisturbed(repeats):
+    """Those beside which other programs kept under a tenth of the cores busy, as a report judges; all if none is left."""
+    quiet = [r for r in repeats if (r["window"].get("others_cores") or 0) <= 0.1 * r["environment"]["cores"]]
+    return quiet or repeats
+
+
 def scaling(records):
     """The records of a `paceline scale` or `study`: a row a (scaling, batch, workers), beside one worker of as many cores."""
     cells = defaultdict(list)
@@ -271,6 +277,7 @@ def scaling(records):
         if record["status"] == "complete" and record["kind"] in ("scale", "sweep"):
             batch = record["global_batch" if record["scaling"] == "strong" else "local_batch"]
             cells[record["scaling"] or "sweep", batch, record["workers"]].append(record)
+    cells = {key: undisturbed(repeats) for key, repeats in cells.items()}
     for (mode, batch, workers), repeats in sorted(cells.items()):
         one = cells.get((mode, batch, 1))
         step = pooled([steps_of(r) for r in repeats], "s")

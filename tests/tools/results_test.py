@@ -77,6 +77,23 @@ class Copy(unittest.TestCase):
         record.write_text(json.dumps(said))
         self.assert_refused("docs/results/scaling.md")
 
+    def test_a_repeat_beside_busy_programs_is_left_out(self):
+        folder = self.records / "one-core-workers" / "amx-32"
+        before = (self.results / "scaling.md").read_text()
+        record = folder / "scale-weak-w2-b32-r0.json"
+        said = json.loads(record.read_text())
+        for rank in said["ranks"]:
+            rank["step_s"] = [9 * seconds for seconds in rank["step_s"]]
+        said["window"]["others_cores"] = 0.1 * said["environment"]["cores"] + 0.01
+        record.write_text(json.dumps(said))
+        self.assertEqual(run(self.root)[0], 0)
+        left_out = (self.results / "scaling.md").read_text()
+        self.assertNotEqual(left_out, before)
+        record.unlink()
+        self.assertEqual(run(self.root)[0], 0)
+        row = lambda text: next(line for line in text.splitlines() if "one-core-workers/amx-32/" in line).split("[10 rec")[0].split("[9 rec")[0]
+        self.assertEqual(row((self.results / "scaling.md").read_text()), row(left_out))
+
     def test_a_figure_changed_on_a_page(self):
         self.change("steps.md", "| 2.27 [2.24, 2.37] |", "| 3.27 [2.24, 2.37] |")
         self.assert_refused("docs/results/steps.md", "page:", "3.27", "records:")
