@@ -58,9 +58,9 @@ std::optional<double> decimal_in(std::string_view text, double low, double high)
 }  // namespace
 
 Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices)
-    : whole_(std::move(whole)), indices_(std::move(indices)) {
+    : WrappedDataset(std::move(whole)), indices_(std::move(indices)) {
   for (const auto index : indices_)
-    base::expects(index >= 0 && index < whole_->size(), "a subset's indices lie in its whole");
+    base::expects(index >= 0 && index < set().size(), "a subset's indices lie in its whole");
 }
 
 std::int64_t Subset::at(std::int64_t index) const {
@@ -68,34 +68,14 @@ std::int64_t Subset::at(std::int64_t index) const {
   return indices_[static_cast<std::size_t>(index)];
 }
 
-std::int32_t Subset::read(std::int64_t index, std::span<std::uint8_t> pixels) const {
-  return whole_->read(at(index), pixels);
-}
-
-std::int32_t Subset::read_part(std::int64_t index, const ChooseBox& choose,
-                               std::span<std::uint8_t> pixels) const {
-  return whole_->read_part(at(index), choose, pixels);
-}
-
-std::int32_t Subset::label(std::int64_t index) const { return whole_->label(at(index)); }
-std::string Subset::sample_name(std::int64_t index) const { return whole_->sample_name(at(index)); }
-
-std::string Subset::list_entry(std::int64_t index) const { return whole_->list_entry(at(index)); }
-
-std::int64_t Subset::stored_bytes(std::int64_t index) const { return whole_->stored_bytes(at(index)); }
-
 std::vector<std::int64_t> Subset::shard_sizes() const {
-  auto ends = whole_->shard_sizes();
+  auto ends = set().shard_sizes();
   std::partial_sum(ends.begin(), ends.end(), ends.begin());
   return counts_between(ends, indices_);
 }
 
-std::span<const std::uint8_t> Subset::encoded(std::int64_t index, std::vector<std::uint8_t>& buffer) const {
-  return whole_->encoded(at(index), buffer);
-}
-
 std::unique_ptr<Dataset> Subset::as_evaluated() const {
-  std::shared_ptr<const Dataset> whole = whole_->as_evaluated();
+  std::shared_ptr<const Dataset> whole = set().as_evaluated();
   return whole == nullptr ? nullptr : std::make_unique<Subset>(std::move(whole), indices_);
 }
 

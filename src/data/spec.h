@@ -29,29 +29,17 @@ template <typename Number>
 }
 
 /// Some samples of another data set, in the given order; of one in shards in ascending order.
-class Subset final : public Dataset {
+class Subset final : public WrappedDataset {
  public:
   /// All parts of one set share `whole`.
   Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices);
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(indices_.size()); }
-  [[nodiscard]] ImageFormat format() const override { return whole_->format(); }
-  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override;
-  std::int32_t read_part(std::int64_t index, const ChooseBox& choose,
-                         std::span<std::uint8_t> pixels) const override;
-  [[nodiscard]] std::int32_t label(std::int64_t index) const override;
-  [[nodiscard]] std::string sample_name(std::int64_t index) const override;
-  [[nodiscard]] std::string list_entry(std::int64_t index) const override;
-  [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override;
-  [[nodiscard]] std::span<const std::uint8_t> encoded(std::int64_t index,
-                                                      std::vector<std::uint8_t>& buffer) const override;
-  [[nodiscard]] bool reads_from_memory() const override { return whole_->reads_from_memory(); }
   [[nodiscard]] std::vector<std::int64_t> shard_sizes() const override;
   [[nodiscard]] std::unique_ptr<Dataset> as_evaluated() const override;
 
  private:
-  [[nodiscard]] std::int64_t at(std::int64_t index) const;
+  [[nodiscard]] std::int64_t at(std::int64_t index) const override;
 
-  std::shared_ptr<const Dataset> whole_;
   std::vector<std::int64_t> indices_;
 };
 
