@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <compare>
 #include <cstdlib>
@@ -48,11 +47,8 @@ std::string with_home(const std::string& directory) {
 
 /// `text` as a number, if it is one in [low, high].
 std::optional<double> decimal_in(std::string_view text, double low, double high) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= low && value <= high))
-    return std::nullopt;
-  return value;
+  const auto value = number_of<double>(text);
+  return value && *value >= low && *value <= high ? value : std::nullopt;
 }
 
 }  // namespace
@@ -173,45 +169,49 @@ Spec parse_spec(const std::string& text) {
   return spec;
 }
 
+std::optional<std::string> Spec::option(const std::string& key) const {
+  const auto found = options.find(key);
+  return found == options.end() ? std::nullopt : std::optional(found->second);
+}
+
 void expect_options(const Spec& spec, std::span<const std::string> known) {
-  for (const auto& [key, value] : spec.options) {
-    bool found = false;
-    for (const auto& name : known) found = found || name == key;
-    if (!found)
+  for (const auto& [key, value] : spec.options)
+    if (std::ranges::find(known, key) == known.end())
       base::fail(base::ErrorKind::usage, "data '{}': {} has no option '{}'{}", spec.text, spec.name, key,
                  base::suggestion(key, known));
-  }
 }
 
 std::int64_t integer_option(const Spec& spec, const std::string& key, std::int64_t otherwise,
                             std::int64_t low, std::int64_t high) {
-  const auto found = spec.options.find(key);
-  if (found == spec.options.end()) return otherwise;
-  const std::string& text = found->second;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high)
+  const auto text = spec.option(key);
+  return text ? integer_in(spec, key, *text, low, high) : otherwise;
+}
+
+std::int64_t integer_in(const Spec& spec, const std::string& key, std::string_view text, std::int64_t low,
+                        std::int64_t high) {
+  const auto value = number_of<std::int64_t>(text);
+  if (!value || *value < low || *value > high)
     base::fail(base::ErrorKind::usage, "data '{}': {} is a whole number from {} to {}, not '{}'; correct it",
                spec.text, key, low, high, text);
-  return value;
+  return *value;
 }
 
 double decimal_option(const Spec& spec, const std::string& key, double otherwise, double low, double high) {
-  const auto found = spec.options.find(key);
-  if (found == spec.options.end()) return otherwise;
-  const auto value = decimal_in(found->second, low, high);
+  const auto text = spec.option(key);
+  if (!text) return otherwise;
+  const auto value = decimal_in(*text, low, high);
   if (!value)
     base::fail(base::ErrorKind::usage, "data '{}': {} is a number from {:g} to {:g}, not '{}'; correct it",
-               spec.text, key, low, high, found->second);
+               spec.text, key, low, high, *text);
   return *value;
 }
 
 std::vector<double> decimals_option(const Spec& spec, const std::string& key, std::size_t count, double low,
                                     double high) {
-  const auto found = spec.options.find(key);
-  if (found == spec.options.end()) return {};
+  const auto text = spec.option(key);
+  if (!text) return {};
   std::vector<double> values;
-  std::string_view rest = found->second;
+  std::string_view rest = *text;
   for (bool more = true; more;) {
     const std::size_t colon = std::min(rest.find(':'), rest.size());
     const auto value = decimal_in(rest.substr(0, colon), low, high);
@@ -225,18 +225,18 @@ std::vector<double> decimals_option(const Spec& spec, const std::string& key, st
   base::fail(base::ErrorKind::usage,
              "data '{}': {} is a number from {:g} to {:g} for each of {}, joined by ':', or one for "
              "all, not '{}'; correct it",
-             spec.text, key, low, high, base::counted(count, "channel"), found->second);
+             spec.text, key, low, high, base::counted(count, "channel"), *text);
 }
 
 std::optional<Range> range_option(const Spec& spec) {
-  const auto found = spec.options.find("range");
-  if (found == spec.options.end()) return std::nullopt;
-  if (const auto range = range_named(found->second)) return range;
+  const auto text = spec.option("range");
+  if (!text) return std::nullopt;
+  if (const auto range = range_named(*text)) return range;
   base::fail(
       base::ErrorKind::usage,
       "data '{}': range is own (each image's smallest value becomes 0 and its largest 255) or LOW:HIGH, the "
       "values of 16 bits that become 0 and 255, with 0 <= LOW < HIGH <= 65535, not '{}'; correct it",
-      spec.text, found->second);
+      spec.text, *text);
 }
 
 }  // namespace paceline::data

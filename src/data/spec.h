@@ -3,16 +3,28 @@
 /// Parses the text that names a data set, `name[:DIR][,key=value]...`.
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "data/dataset.h"
 
 namespace paceline::data {
+
+/// `text` as a number; nothing if it is anything else.
+template <typename Number>
+[[nodiscard]] std::optional<Number> number_of(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
 
 /// How many of the numbers `ascending` are below each of `ends` and not below the one before; without zeros.
 template <typename Number>
@@ -73,6 +85,7 @@ struct Spec {
   std::string directory;  ///< after ':', with a leading ~ replaced by $HOME; empty if there is none
   std::map<std::string, std::string> options;
   OpenOptions how = {};  ///< the caller's options, which are not part of the text
+  [[nodiscard]] std::optional<std::string> option(const std::string& key) const;
 };
 
 /// Errors   Error(usage) for an option without '=' or given twice
@@ -86,6 +99,9 @@ void expect_options(const Spec& spec, std::span<const std::string> known);
 /// Errors   Error(usage) naming spec, key, rule and value
 [[nodiscard]] std::int64_t integer_option(const Spec& spec, const std::string& key, std::int64_t otherwise,
                                           std::int64_t low, std::int64_t high);
+/// The same for `text`, which is the option's value or a part of it.
+[[nodiscard]] std::int64_t integer_in(const Spec& spec, const std::string& key, std::string_view text,
+                                      std::int64_t low, std::int64_t high);
 
 /// The same for a decimal number.
 [[nodiscard]] double decimal_option(const Spec& spec, const std::string& key, double otherwise, double low,

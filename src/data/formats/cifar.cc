@@ -334,12 +334,10 @@ Source open_cifar10(const Spec& spec) {
   const auto set = cifar10_set();
   const auto folder = find_folder(spec, set);
   const std::string ending = folder.version->ending;
-  const auto option = spec.options.find("test");
   std::vector<std::string> train_files;
   for (int i = 1; i <= 5; ++i) train_files.push_back(fmt::format("data_batch_{}{}", i, ending));
   Source source = source_of(spec, folder, set, train_files,
-                            option == spec.options.end() ? "test_batch" + ending : option->second,
-                            "data_batch_1..5" + ending);
+                            spec.option("test").value_or("test_batch" + ending), "data_batch_1..5" + ending);
   source.name = "cifar10";
   source.class_names = {"airplane", "automobile", "bird",  "cat",  "deer",
                         "dog",      "frog",       "horse", "ship", "truck"};
@@ -350,12 +348,12 @@ Source open_cifar10(const Spec& spec) {
 }
 
 Source open_cifar100(const Spec& spec) {
-  const auto given = spec.options.find("labels");
-  const bool is_coarse = given != spec.options.end() && given->second == "coarse";
-  if (given != spec.options.end() && !is_coarse && given->second != "fine")
+  const auto labels = spec.option("labels").value_or("fine");
+  const bool is_coarse = labels == "coarse";
+  if (!is_coarse && labels != "fine")
     base::fail(ErrorKind::usage,
                "data '{}': labels is fine (100 classes) or coarse (20), not '{}'; correct it", spec.text,
-               given->second);
+               labels);
   const auto set = cifar100_set(is_coarse);
   const auto folder = find_folder(spec, set);
   const std::string ending = folder.version->ending, train_file = "train" + ending;

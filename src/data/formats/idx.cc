@@ -231,20 +231,19 @@ std::vector<EmnistFound> find_emnist(const fs::path& given) {
 
 /// The split that the option `split` names, or the only one; null where `given` is none of EMNIST's.
 std::optional<EmnistFound> emnist_of(const Spec& spec) {
-  const auto option = spec.options.find("split");
-  if (option == spec.options.end() && find_mnist(spec.directory)) return std::nullopt;
+  const auto split = spec.option("split");
+  if (!split && find_mnist(spec.directory)) return std::nullopt;
   const auto found = find_emnist(spec.directory);
-  if (option == spec.options.end() && found.size() < 2)
-    return found.empty() ? std::nullopt : std::optional(found.front());
+  if (!split && found.size() < 2) return found.empty() ? std::nullopt : std::optional(found.front());
   std::string names;
   for (const auto& one : found) {
-    if (option != spec.options.end() && option->second == one.split->name) return one;
+    if (split == one.split->name) return one;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", one.split->name);
   }
   base::fail(ErrorKind::data, "data '{}': {} holds {} of EMNIST{}; choose one: split=NAME", spec.text,
              found.empty() ? spec.directory : found.front().directory.string(),
              names.empty() ? "no split" : "the splits " + names,
-             option == spec.options.end() ? "" : fmt::format(", but no '{}'", option->second));
+             split ? fmt::format(", but no '{}'", *split) : "");
 }
 
 /// A file of IDX images with another name, which may be what was meant; "" if there is none.

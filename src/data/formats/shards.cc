@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <system_error>
@@ -24,11 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using base::ErrorKind;
 
-std::string given(const Spec& spec, const char* key) {
-  const auto found = spec.options.find(key);
-  return found == spec.options.end() ? "" : found->second;
-}
-
 /// The files that an option names: beside the training shards, or where the path leads.
 ///
 /// Errors   as shard_paths(), of the first of these places
@@ -44,18 +38,13 @@ std::vector<fs::path> beside(const fs::path& first_shard, const std::string& pat
   }
 }
 
-std::optional<std::int64_t> as_number(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+std::optional<std::int64_t> as_number(const std::string& text) { return number_of<std::int64_t>(text); }
 
 /// The classes by the labels' texts.
 class Classes {
  public:
   Classes(const Spec& spec, const fs::path& first_shard, const ShardIndex& train) : spec_(spec) {
-    if (const auto file = given(spec, "classes"); !file.empty()) {
+    if (const auto file = spec.option("classes").value_or(""); !file.empty()) {
       read_names(beside(first_shard, file).front());
       // Names may be numbers too, as of folders "1" to "10": labels that can be lines of the file are lines.
       if (std::ranges::all_of(train.texts, [&](const auto& text) {
@@ -163,7 +152,7 @@ void note_others(const char* part, const ShardIndex& index, std::vector<std::str
 
 Source open_shards(const Spec& spec) {
   const auto paths = shard_paths(spec.directory);
-  const auto field = given(spec, "label");
+  const auto field = spec.option("label").value_or("");
   auto train = open_shard_index(paths, field, spec.how.threads);
   Arranged arranged;
   arranged.has_parts = true;
@@ -181,7 +170,7 @@ Source open_shards(const Spec& spec) {
   for (const auto& path : paths) part_of[path] = "training";
   for (const auto& [key, part, verb] : {std::tuple{"validation", &arranged.validation, "validate"},
                                         std::tuple{"test", &arranged.test, "test"}}) {
-    const auto pattern = given(spec, key);
+    const auto pattern = spec.option(key).value_or("");
     if (pattern.empty()) continue;
     const auto its = beside(paths.front(), pattern);
     for (const auto& path : its)

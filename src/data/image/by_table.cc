@@ -51,13 +51,8 @@ std::string table_path(const Spec& spec) {
              spec.text, file, spec.directory);
 }
 
-std::string option_of(const Spec& spec, const char* key) {
-  const auto found = spec.options.find(key);
-  return found == spec.options.end() ? "" : found->second;
-}
-
 LabelColumns columns_of(const Spec& spec, const LabelTable& table) {
-  if (const auto name = option_of(spec, "label"); !name.empty()) {
+  if (const auto name = spec.option("label").value_or(""); !name.empty()) {
     const auto column = table.find_column(name);
     if (!column)
       base::fail(ErrorKind::usage, "data '{}': {} has no column '{}'{}", spec.text, table.path, name,
@@ -230,7 +225,7 @@ void require_classes(const Spec& spec, const LabelTable& table, const std::vecto
 
 Arranged arrange_by_table(const Spec& spec, const ImageListing& images, double test_part) {
   const ImageFinder finder(images, spec.directory);
-  const auto table = read_label_table(table_path(spec), finder, option_of(spec, "image"));
+  const auto table = read_label_table(table_path(spec), finder, spec.option("image").value_or(""));
   Rows rows(table, images, finder);
   rows.read(columns_of(spec, table));
   Arranged arranged;

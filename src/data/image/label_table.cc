@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <system_error>
 
@@ -41,17 +40,8 @@ bool ends_with_path(std::string_view longer, std::string_view end) {
 
 /// 0 or 1, also as "1.0"; nothing for other texts.
 std::optional<int> bit_of(const std::string& text) {
-  double value = -1;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || (value != 0 && value != 1))
-    return std::nullopt;
-  return static_cast<int>(value);
-}
-
-bool is_number(const std::string& text) {
-  double value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  return read.ec == std::errc{} && read.ptr == text.data() + text.size();
+  const auto value = number_of<double>(text);
+  return value == 0 || value == 1 ? std::optional(static_cast<int>(*value)) : std::nullopt;
 }
 
 std::set<std::string> values_of(const LabelTable& table, std::size_t column) {
@@ -73,7 +63,8 @@ LabelColumns one_column(const LabelTable& table) {
     const auto values = values_of(table, i);
     if (values.size() < 2 || (columns > 2 && 2 * values.size() > rows)) continue;
     candidates.push_back(i);
-    if (!std::ranges::all_of(values, is_number)) of_words.push_back(i);
+    if (!std::ranges::all_of(values, [](const auto& text) { return number_of<double>(text).has_value(); }))
+      of_words.push_back(i);
   }
   for (const char* word : {"label", "class", "category", "target", "breed", "species", "diagnosis", "variety",
                            "predictionstring"})
@@ -146,11 +137,8 @@ std::optional<std::size_t> LabelTable::find_column(const std::string& name) cons
   if (has_header)
     if (const auto named = std::ranges::find(names, name); named != names.end())
       return static_cast<std::size_t>(named - names.begin());
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc{} || end != name.data() + name.size() || number < 1 || number > names.size())
-    return std::nullopt;
-  return number - 1;
+  const auto number = number_of<std::size_t>(name);
+  return number && *number >= 1 && *number <= names.size() ? std::optional(*number - 1) : std::nullopt;
 }
 
 LabelTable read_label_table(const fs::path& path, const ImageFinder& images, const std::string& image) {

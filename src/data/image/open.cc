@@ -24,17 +24,14 @@ constexpr std::int64_t kMostSide = 1024;
 
 /// The option `key`, N or HxW; `usual` where it is not given.
 ImageFormat format_of(const Spec& spec, const std::string& key, const ImageFormat& usual) {
-  const auto found = spec.options.find(key);
-  if (found == spec.options.end()) return usual;
-  const std::string text = found->second;
-  const auto cross = text.find('x');
-  Spec sides = spec;  // each number is checked by the same rule with the same message
+  const auto text = spec.option(key);
+  if (!text) return usual;
+  const auto cross = text->find('x');
   const auto side_from = [&](const std::string& number) {
-    sides.options[key] = number;
-    return static_cast<int>(integer_option(sides, key, 0, 1, kMostSide));
+    return static_cast<int>(integer_in(spec, key, number, 1, kMostSide));
   };
-  const auto height = side_from(text.substr(0, cross));
-  const auto width = cross == std::string::npos ? height : side_from(text.substr(cross + 1));
+  const auto height = side_from(text->substr(0, cross));
+  const auto width = cross == std::string::npos ? height : side_from(text->substr(cross + 1));
   return {.height = height, .width = width, .channels = 3};
 }
 
@@ -44,30 +41,29 @@ constexpr int kLeastResized = 128;
 
 int eval_resize_of(const Spec& spec, const ImageFormat& format) {
   const int longer = std::max(format.height, format.width);
-  const auto found = spec.options.find("eval-resize");
-  if (found == spec.options.end())
-    return format.height == format.width && longer >= kLeastResized ? longer * 8 / 7 : 0;
-  if (found->second == "fit") return 0;
+  const auto text = spec.option("eval-resize");
+  if (!text) return format.height == format.width && longer >= kLeastResized ? longer * 8 / 7 : 0;
+  if (*text == "fit") return 0;
   const auto most = 4 * kMostSide;
-  if (found->second.find_first_not_of("0123456789") != std::string::npos)
+  if (text->find_first_not_of("0123456789") != std::string::npos)
     base::fail(
         ErrorKind::usage,
         "data '{}': eval-resize is what the shorter side becomes before the centre is cropped, a whole "
         "number from {} to {}, or fit, not '{}'; correct it",
-        spec.text, longer, most, found->second);
-  return static_cast<int>(integer_option(spec, "eval-resize", 0, longer, most));
+        spec.text, longer, most, *text);
+  return static_cast<int>(integer_in(spec, "eval-resize", *text, longer, most));
 }
 
 ClassDepth depth_of(const Spec& spec) {
-  const auto found = spec.options.find("classes");
-  if (found == spec.options.end()) return ClassDepth::unsaid;
-  if (found->second == "leaf") return ClassDepth::leaf;
-  if (found->second == "top") return ClassDepth::top;
+  const auto classes = spec.option("classes");
+  if (!classes) return ClassDepth::unsaid;
+  if (*classes == "leaf") return ClassDepth::leaf;
+  if (*classes == "top") return ClassDepth::top;
   base::fail(
       ErrorKind::usage,
       "data '{}': classes is leaf (the folder an image lies in) or top (the first below train/ and test/), "
       "not '{}'; correct it",
-      spec.text, found->second);
+      spec.text, *classes);
 }
 
 /// Some files of `images` that end so, in an order in which the first of them are from all over the set.

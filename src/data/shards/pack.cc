@@ -250,18 +250,17 @@ std::string spec_of(const Source& source, const fs::path& out, const std::vector
   for (const auto& part : parts)
     if (part.set != source.train.get()) spec += fmt::format(",{}={}", part.name, part.pattern());
   spec += fmt::format(",classes={}", kClassFile);
-  const auto options = parse_spec(source.spec).options;
+  const auto given = parse_spec(source.spec);
   for (const char* key : {"size", "eval-size", "eval-resize", "crop-area", "jitter", "flip"})
-    if (const auto found = options.find(key); found != options.end() && source.crop_area > 0)
-      spec += fmt::format(",{}={}", key, found->second);
+    if (const auto value = given.option(key); value && source.crop_area > 0)
+      spec += fmt::format(",{}={}", key, *value);
   const auto& format = source.train->format();
   if (source.crop_area == 0)
     spec += fmt::format(",size={}x{},eval-resize=fit,flip={},mean={},std={}", format.height, format.width,
                         source.flip == Flip::none ? 0 : 1, joined(source.mean), joined(source.stddev));
   else
     for (const char* key : {"mean", "std"})
-      if (const auto found = options.find(key); found != options.end())
-        spec += fmt::format(",{}={}", key, found->second);
+      if (const auto value = given.option(key)) spec += fmt::format(",{}={}", key, *value);
   return spec;
 }
 

@@ -2,13 +2,13 @@
 #include <glob.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <system_error>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "data/shards/shards.h"
+#include "data/spec.h"
 
 namespace paceline::data {
 namespace {
@@ -25,13 +25,6 @@ struct NumberRange {
   std::size_t digits = 0;  ///< at least this many, with zeros in front
 };
 
-std::optional<std::uint64_t> number_in(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// The first range of `pattern`.
 std::optional<NumberRange> find_range(const std::string& pattern) {
   const auto open = pattern.find('{');
@@ -42,8 +35,8 @@ std::optional<NumberRange> find_range(const std::string& pattern) {
   const auto dots = inside.find("..");
   std::optional<std::uint64_t> first, last;
   if (dots != std::string_view::npos && close != std::string::npos) {
-    first = number_in(inside.substr(0, dots));
-    last = number_in(inside.substr(dots + 2));
+    first = number_of<std::uint64_t>(inside.substr(0, dots));
+    last = number_of<std::uint64_t>(inside.substr(dots + 2));
   }
   if (!first || !last || first.value_or(0) > last.value_or(0))
     base::fail(ErrorKind::usage,
