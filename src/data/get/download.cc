@@ -88,10 +88,6 @@ class PartialFile {
   int descriptor_ = -1;
 };
 
-struct EasyCloser {
-  void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
-};
-
 /// What the callbacks of one transfer share.
 struct Transfer {
   const RemoteFile& file;
@@ -139,7 +135,7 @@ const char* std_environment(const char* name) { return std::getenv(name); }
 
 /// One request for the missing bytes.
 Attempt request(const std::string& url, Transfer& transfer) {
-  const std::unique_ptr<CURL, EasyCloser> handle(curl_easy_init());
+  const std::unique_ptr<CURL, void (*)(CURL*)> handle(curl_easy_init(), curl_easy_cleanup);
   base::expects(handle != nullptr, "libcurl has the memory for a transfer");
   CURL* const curl = handle.get();
   char said[CURL_ERROR_SIZE] = "";
