@@ -8,10 +8,16 @@
 #include <filesystem>
 #include <functional>
 #include <span>
+#include <string_view>
 
 #include "base/buffer.h"
 
 namespace paceline::data {
+
+/// The same bytes as characters.
+[[nodiscard]] inline std::string_view as_chars(std::span<const std::uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 // A memory-mapped file that survives read errors.
 //
