@@ -264,10 +264,7 @@ Source open_arranged(const Spec& spec, std::shared_ptr<const ImageStore> store, 
   const auto dataset = [&](ArrangedPart& part, const ImageDataset::Seen& seen,
                            std::optional<ImageDataset::Seen> as_evaluated) {
     source.resident_bytes += static_cast<std::int64_t>(part.images.size() * 8);
-    return std::make_unique<ImageDataset>(
-        store,
-        ImageDataset::LabelledImages{.images = std::move(part.images), .labels = std::move(part.labels)},
-        seen, as_evaluated);
+    return std::make_unique<ImageDataset>(store, std::move(part), seen, as_evaluated);
   };
   const ImageDataset::Seen tested{evaluated, source.eval_resize, source.range};
   // Of another size than evaluation's, training without augmentation takes all that fits.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <system_error>
 #include <utility>
 
@@ -74,9 +75,10 @@ std::shared_ptr<const ImageStore> store_of(std::span<const fs::path> files,
   return std::make_shared<JoinedStores>(std::move(archives));
 }
 
-ImageDataset::LabelledImages all_of(std::int64_t count) {
-  ImageDataset::LabelledImages all;
-  for (std::int64_t i = 0; i < count; ++i) all.images.push_back(static_cast<std::uint32_t>(i));
+ArrangedPart all_of(std::int64_t count) {
+  ArrangedPart all;
+  all.images.resize(static_cast<std::size_t>(count));
+  std::iota(all.images.begin(), all.images.end(), std::uint32_t{0});
   all.labels.resize(all.images.size());
   return all;
 }
@@ -160,7 +162,7 @@ std::int32_t UnlabelledImages::read(std::int64_t index, std::span<std::uint8_t> 
         pixels[i] = static_cast<std::uint8_t>(grey_of(&rgb[3 * i]));
     }
   } catch (const BrokenImage& broken) {
-    why = fmt::format("{}: the image cannot be decoded: {}", images_.name(index), broken.what());
+    why = fmt::format("{}: the image cannot be decoded: {}", sample_name(index), broken.what());
   } catch (const base::Error& error) {
     why = error.what();
   }

@@ -224,7 +224,7 @@ TEST_F(Folder, CutsATestSetFromASingleFolder) {
     std::set<std::string> names;
     for (const auto* set : {source.train.get(), source.test.get()})
       for (std::int64_t i = 0; i < set->size(); ++i)
-        names.insert(dynamic_cast<const ImageDataset&>(*set).name(i));
+        names.insert(dynamic_cast<const ImageDataset&>(*set).sample_name(i));
     EXPECT_EQ(names.size(), 30u);
   }
 }
