@@ -87,11 +87,8 @@ class Augment {
   [[nodiscard]] static base::SampleDraw view_draw(std::int64_t index, int view);
 
  private:
-  /// `dst` is scratch memory for a copy of the pixels.
-  void warp_in_place(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,
-                     std::span<float> dst) const;
-  void apply_trivial_in_place(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,
-                              std::span<float> dst) const;
+  /// The generator of what is drawn for `purpose` at (epoch, position).
+  [[nodiscard]] base::Rng rng(base::Purpose purpose, std::int64_t epoch, std::int64_t position) const;
   void erase(std::int64_t epoch, std::int64_t position, std::span<float> dst) const;
   ImageFormat format_;
   AugmentOptions options_;
