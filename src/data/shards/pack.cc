@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -47,21 +46,19 @@ class UnfinishedFolder {
                  "{}: is there already, and data pack overwrites nothing; remove it, or name another folder",
                  target_.string());
     fs::create_directory(path_, error);
-    descriptor_ = error ? -1 : ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (descriptor_ < 0)
+    if (!error)
+      opened_ = base::Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!opened_.is_open())
       base::fail(ErrorKind::data, "{}: cannot be made: {}; is its folder yours?", path_.string(),
                  error ? error.message() : std::strerror(errno));
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      ::close(descriptor_);
+    if (::flock(opened_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
       base::fail(ErrorKind::data, "{}: another data pack writes it now; wait for it, or name another folder",
                  path_.string());
-    }
     for (const auto& left : fs::directory_iterator(path_, error)) fs::remove_all(left, error);
   }
   ~UnfinishedFolder() {
     std::error_code unimportant;  // a later packing removes what stays
     if (!is_complete_) fs::remove_all(path_, unimportant);
-    ::close(descriptor_);
   }
   UnfinishedFolder(const UnfinishedFolder&) = delete;
   UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
@@ -79,7 +76,7 @@ class UnfinishedFolder {
 
  private:
   fs::path target_, path_;
-  int descriptor_ = -1;
+  base::Descriptor opened_;
   bool is_complete_ = false;
 };
 

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
+#include "data/file_bytes.h"
 #include "data/image/tar.h"
 #include "data/shards/shards.h"
 
@@ -61,10 +61,9 @@ std::vector<Shard> look_at(std::span<const fs::path> paths) {
     if (!S_ISREG(status.st_mode))
       base::fail(ErrorKind::data, "{}: is not a regular file, and a shard is a tar archive", path.string());
     auto name = path.lexically_relative(folder).generic_string();
-    shards.push_back(
-        {.name = name.empty() ? path.generic_string() : std::move(name),
-         .bytes = status.st_size,
-         .modified_ns = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec});
+    shards.push_back({.name = name.empty() ? path.generic_string() : std::move(name),
+                      .bytes = status.st_size,
+                      .modified_ns = modified_ns(status)});
   }
   return shards;
 }
