@@ -53,6 +53,26 @@ std::optional<double> decimal_in(std::string_view text, double low, double high)
 
 }  // namespace
 
+std::vector<std::string> split_text(std::string_view text, std::string_view separator) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size(); begin += parts.back().size() + separator.size())
+    parts.emplace_back(text.substr(begin, text.find(separator, begin) - begin));
+  return parts;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const auto begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+}
+
+std::string_view take_line(std::string_view& text) {
+  auto line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
 Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices)
     : WrappedDataset(std::move(whole)), indices_(std::move(indices)) {
   for (const auto index : indices_)
@@ -145,14 +165,13 @@ void cut_training(Source& source, std::int64_t count) {
 
 Spec parse_spec(const std::string& text) {
   Spec spec{.text = text, .name = {}, .directory = {}, .options = {}};
-  std::size_t begin = text.find(',');
-  const std::string head = text.substr(0, begin);
+  auto items = split_text(text, ",");
+  const std::string head = items.front();
+  items.erase(items.begin());
   const std::size_t colon = head.find(':');
   spec.name = head.substr(0, colon);
   if (colon != std::string::npos) spec.directory = with_home(head.substr(colon + 1));
-  while (begin != std::string::npos) {
-    const std::size_t end = text.find(',', begin + 1);
-    const std::string item = text.substr(begin + 1, end == std::string::npos ? end : end - begin - 1);
+  for (const auto& item : items) {
     const std::size_t equals = item.find('=');
     if (equals == std::string::npos || equals == 0)
       base::fail(
@@ -164,7 +183,6 @@ Spec parse_spec(const std::string& text) {
     if (!spec.options.emplace(key, item.substr(equals + 1)).second)
       base::fail(base::ErrorKind::usage, "data '{}': the option '{}' is given twice; keep one of them", text,
                  key);
-    begin = end;
   }
   return spec;
 }
@@ -211,16 +229,12 @@ std::vector<double> decimals_option(const Spec& spec, const std::string& key, st
   const auto text = spec.option(key);
   if (!text) return {};
   std::vector<double> values;
-  std::string_view rest = *text;
-  for (bool more = true; more;) {
-    const std::size_t colon = std::min(rest.find(':'), rest.size());
-    const auto value = decimal_in(rest.substr(0, colon), low, high);
-    if (!value) break;
-    values.push_back(*value);
-    more = colon < rest.size();
-    rest.remove_prefix(std::min(colon + 1, rest.size()));
-    if (!more && values.size() == 1) values.resize(count, values.front());
-    if (!more && values.size() == count) return values;
+  const auto parts = split_text(*text, ":");
+  for (const auto& part : parts)
+    if (const auto value = decimal_in(part, low, high)) values.push_back(*value);
+  if (values.size() == parts.size()) {
+    if (parts.size() == 1) values.resize(count, values.front());
+    if (values.size() == count) return values;
   }
   base::fail(base::ErrorKind::usage,
              "data '{}': {} is a number from {:g} to {:g} for each of {}, joined by ':', or one for "

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Parses the text that names a data set, `name[:DIR][,key=value]...`.
+/// Parses the text that names a data set, `name[:DIR][,key=value]...`, and numbers and lists of other texts.
 
 #include <algorithm>
 #include <charconv>
@@ -25,6 +25,15 @@ template <typename Number>
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
+
+/// What stands between the separators in `text`: "a", "" and "b" of "a,,b".
+[[nodiscard]] std::vector<std::string> split_text(std::string_view text, std::string_view separator);
+
+/// `text` without blanks and line ends at both ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+
+/// Takes the first line off `text`, and returns it without its end.
+[[nodiscard]] std::string_view take_line(std::string_view& text);
 
 /// How many of the numbers `ascending` are below each of `ends` and not below the one before; without zeros.
 template <typename Number>

@@ -59,12 +59,11 @@ class StageList {
       base::fail(ErrorKind::usage, "data stage copies the files of a data set, but '{}' has none", text);
     staged_ = spec_.name + ":" +
               (spec_.name == "shards" ? pattern(spec_.directory) : path(fs::path(spec_.directory)));
-    for (auto begin = text.find(','); begin != std::string::npos;) {
-      const auto end = text.find(',', begin + 1);
-      const auto item = text.substr(begin + 1, end == std::string::npos ? end : end - begin - 1);
+    auto items = split_text(text, ",");
+    items.erase(items.begin());
+    for (const auto& item : items) {
       const auto key = item.substr(0, item.find('='));
       staged_ += fmt::format(",{}={}", key, option(key));
-      begin = end;
     }
     std::ranges::sort(files_);
     const auto again = std::ranges::unique(files_);
@@ -164,11 +163,8 @@ class StageList {
 
   /// The copies' pattern, and the manifests beside the first shard.
   std::string pattern(const std::string& text) {
-    constexpr std::string_view kJoin = "::";
     std::string copies;
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const auto end = std::min(text.find(kJoin, begin), text.size());
-      const auto one = text.substr(begin, end - begin);
+    for (const auto& one : split_text(text, "::")) {
       const auto paths = shard_paths(one);
       const auto fixed = one.substr(0, std::min(one.find_first_of("{*?["), one.size()));
       const auto slash = fixed.rfind('/');
@@ -183,8 +179,7 @@ class StageList {
       const auto tail = slash == std::string::npos ? one : one.substr(slash + 1);
       const auto copy = (places_[in].to / tail).string();
       if (tail.find_first_of("*?[") != std::string::npos) globs_.push_back(copy);
-      copies += (copies.empty() ? "" : std::string(kJoin)) + copy;
-      begin = end + kJoin.size();
+      copies += (copies.empty() ? "" : "::") + copy;
     }
     return copies;
   }

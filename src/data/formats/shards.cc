@@ -82,13 +82,9 @@ class Classes {
  private:
   void read_names(const fs::path& path) {
     const auto file = path.string();
-    std::string_view text, rest;
     const std::string whole = base::read_regular_file(path, std::int64_t{1} << 26);
-    for (rest = whole; !rest.empty();) {
-      const auto end = std::min(rest.find('\n'), rest.size());
-      text = rest.substr(0, end);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-      if (text.ends_with('\r')) text.remove_suffix(1);
+    for (std::string_view rest = whole; !rest.empty();) {
+      const auto text = take_line(rest);
       if (text.empty())
         base::fail(ErrorKind::data, "{}: line {} is empty, but each line names a class; remove it", file,
                    names_.size() + 1);

@@ -22,12 +22,6 @@ using base::ErrorKind;
 /// A larger file is hardly a list of names and labels.
 constexpr std::uintmax_t kMostTableBytes = std::uintmax_t{256} << 20;
 
-std::string_view trimmed_text(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
-}
-
 std::string_view without_ending(std::string_view name) {
   return is_image_name(name) ? name.substr(0, name.rfind('.')) : name;
 }
@@ -84,19 +78,17 @@ LabelColumns one_column(const LabelTable& table) {
 /// The lines of a file: cells as they are separated in its first line, by blanks if it has no separator.
 std::vector<base::CsvLine> lines_of_table(const std::string& text, const std::string& path) {
   const auto first = text.substr(0, text.find('\n'));
-  if (first.find_first_of(",;\t") != std::string::npos ||
-      trimmed_text(first).find(' ') == std::string_view::npos)
+  if (first.find_first_of(",;\t") != std::string::npos || trimmed(first).find(' ') == std::string_view::npos)
     return base::read_csv(text, path);
   std::vector<base::CsvLine> lines;
   std::size_t number = 1;
   for (std::string_view rest = text; !rest.empty(); ++number) {
-    const auto line = trimmed_text(rest.substr(0, rest.find('\n')));
-    rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
+    const auto line = trimmed(take_line(rest));
     if (line.empty()) continue;
     const auto blank = std::min(line.find(' '), line.size());
     lines.push_back(
         {{.text = std::string(line.substr(0, blank)), .line = number, .column = 1},
-         {.text = std::string(trimmed_text(line.substr(blank))), .line = number, .column = blank + 1}});
+         {.text = std::string(trimmed(line.substr(blank))), .line = number, .column = blank + 1}});
   }
   return lines;
 }
@@ -169,7 +161,7 @@ LabelTable read_label_table(const fs::path& path, const ImageFinder& images, con
           table.path, line.front().line, base::counted(static_cast<std::int64_t>(line.size()), "cell"),
           lines.front().size());
     auto& row = table.rows.emplace_back();
-    for (const auto& cell : line) row.emplace_back(trimmed_text(cell.text));
+    for (const auto& cell : line) row.emplace_back(trimmed(cell.text));
     table.lines.push_back(line.front().line);
   }
   table.names = table.rows.front();

@@ -89,12 +89,10 @@ std::vector<fs::path> matches(const std::string& pattern) {
 }  // namespace
 
 std::vector<fs::path> shard_paths(const std::string& pattern) {
-  constexpr std::string_view kJoin = "::";
   std::vector<fs::path> paths;
-  for (std::size_t begin = 0; begin <= pattern.size();) {
-    const auto end = std::min(pattern.find(kJoin, begin), pattern.size());
+  for (const auto& one : split_text(pattern, "::")) {
     std::vector<std::string> names;
-    write_out(pattern.substr(begin, end - begin), names);
+    write_out(one, names);
     for (const auto& name : names) {
       if (name.find_first_of("*?[") == std::string::npos) {
         paths.emplace_back(name);
@@ -105,7 +103,6 @@ std::vector<fs::path> shard_paths(const std::string& pattern) {
       paths.insert(paths.end(), found.begin(), found.end());
       require_few(pattern, paths.size());
     }
-    begin = end + kJoin.size();
   }
   std::set<fs::path> seen;
   std::size_t missing = 0, first_missing = 0;
