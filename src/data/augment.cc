@@ -153,11 +153,6 @@ base::SampleDraw Augment::draw(std::int64_t index, std::int64_t epoch, std::int6
   return draw;
 }
 
-void Augment::train(std::span<const std::uint8_t> pixels, std::int64_t index, std::int64_t epoch,
-                    std::int64_t position, std::span<float> dst) const {
-  show(pixels, draw(index, epoch, position), dst);
-}
-
 void Augment::show(std::span<const std::uint8_t> pixels, const base::SampleDraw& draw,
                    std::span<float> dst) const {
   const bool is_mirrored = draw.is_mirrored != 0, reflects = draw.reflects != 0;
@@ -214,7 +209,7 @@ std::int32_t Augment::read_train(const Dataset& dataset, std::int64_t index, std
     auto drawn = rng(base::Purpose::trivial, epoch, position);
     apply_trivial(format_, draw_trivial(drawn), scratch, copy);
   }
-  train(scratch, index, epoch, position, dst);
+  show(scratch, draw(index, epoch, position), dst);
   if (options_.erase > 0) erase(epoch, position, dst);
   return label;
 }
@@ -292,10 +287,6 @@ base::SampleDraw Augment::view_draw(std::int64_t index, int view) {
           .shift_x = shift,
           .is_mirrored = static_cast<std::int16_t>(view % 2),
           .reflects = 1};
-}
-
-void Augment::evaluate_view(std::span<const std::uint8_t> pixels, int view, std::span<float> dst) const {
-  show(pixels, view_draw(0, view), dst);
 }
 
 }  // namespace paceline::data

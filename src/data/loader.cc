@@ -87,9 +87,9 @@ std::int32_t EvaluationBatches::prepare(std::int64_t number, std::int64_t i, std
   if (is_past_the_end(number)) return 0;  // a slot that is never handed out
   const auto values = static_cast<std::size_t>(dataset_.format().bytes());
   const std::int32_t label = dataset_.read(first(number) + i, scratch);
-  if (options_.views == 1) augment_.evaluate(scratch, dst);
-  for (int view = 0; options_.views > 1 && view < options_.views; ++view)
-    augment_.evaluate_view(scratch, view, dst.subspan(static_cast<std::size_t>(view) * values, values));
+  for (int view = 0; view < options_.views; ++view)
+    augment_.show(scratch, Augment::view_draw(0, view),
+                  dst.subspan(static_cast<std::size_t>(view) * values, values));
   return label;
 }
 

@@ -40,7 +40,7 @@ struct EvaluationBatch {
 struct EvaluationOptions {
   std::int64_t begin = 0, end = 0;  ///< samples [begin, end) of the data set; may be empty
   std::int64_t batch = 0;           ///< samples of every batch but the last of a pass, which may be shorter
-  int views = 1;                    ///< > 1: each sample in this many views, Augment::evaluate_view(0 ...)
+  int views = 1;                    ///< of each sample, those of Augment::view_draw(), from 0 on
   int threads = 1;                  ///< of its own; 0: threads of its pool prepare
   int prefetch = 2;
   /// > 0: the number of passes; nothing is prepared beyond them.
