@@ -105,7 +105,7 @@ ImageFinder::ImageFinder(const ImageListing& images, const fs::path& top)
 
 std::vector<std::uint32_t> ImageFinder::find(std::string_view cell) const {
   while (cell.starts_with("./")) cell.remove_prefix(2);
-  const auto name = cell.substr(cell.rfind('/') + 1);
+  const auto name = last_part(cell);
   if (name.empty()) return {};
   const std::string stem(without_ending(name));
   std::vector<std::uint32_t> found;

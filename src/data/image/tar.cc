@@ -29,9 +29,7 @@ using base::ErrorKind;
 /// "./a/b.jpg" as directory "a" and name "b.jpg".
 std::pair<std::string, std::string> parts_of(std::string_view path) {
   while (path.starts_with("./") || path.starts_with("/")) path.remove_prefix(path.front() == '/' ? 1 : 2);
-  const auto slash = path.rfind('/');
-  if (slash == std::string_view::npos) return {"", std::string(path)};
-  return {std::string(path.substr(0, slash)), std::string(path.substr(slash + 1))};
+  return {std::string(before_last(path)), std::string(last_part(path))};
 }
 
 /// The path to which a link in the archive leads; empty if the member is no link. A hard link names a path in
