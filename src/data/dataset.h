@@ -107,7 +107,7 @@ enum class Flip {
 /// A training set and a test set opened from one spec, perhaps a validation set too, and their properties.
 struct Source {
   std::string spec;         ///< as the user wrote it, for records and messages
-  std::string name;         ///< "cifar10", "mnist", "folder", "synthetic"
+  std::string name;         ///< of its format: "cifar10", "mnist", "folder", "synthetic"
   std::string description;  ///< one line for tables: sizes, files, and "synthetic data" if it is
   bool synthetic = false;   ///< tables mark it
   std::unique_ptr<Dataset> train;

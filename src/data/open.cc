@@ -155,6 +155,8 @@ Source open(const std::string& text, const OpenOptions& options) {
                text, spec.name, spec.directory, row->info.usage);
   expect_options(spec, options_of(row->info));
   Source source = row->open(spec);
+  source.spec = text;
+  source.name = spec.name;
   apply_common_options(spec, row->info, source);
   if (options.validation_split > 0) cut_validation(source, options.validation_split);
   if (source.test->size() > 0) return source;

@@ -277,7 +277,6 @@ Source source_of(const Spec& spec, const CifarFolder& folder, const CifarSet& se
   auto train = std::make_unique<CifarDataset>(std::move(files));
   auto test = std::make_unique<CifarDataset>(std::move(test_files));
   Source source;
-  source.spec = spec.text;
   source.description = fmt::format("{}: {} training images ({}), {} test images ({}), 32x32x3{}", set.title,
                                    train->size(), named, test->size(), test_file, folder.version->words);
   source.resident_bytes = train->resident_bytes() + test->resident_bytes();
@@ -338,7 +337,6 @@ Source open_cifar10(const Spec& spec) {
   for (int i = 1; i <= 5; ++i) train_files.push_back(fmt::format("data_batch_{}{}", i, ending));
   Source source = source_of(spec, folder, set, train_files,
                             spec.option("test").value_or("test_batch" + ending), "data_batch_1..5" + ending);
-  source.name = "cifar10";
   source.class_names = {"airplane", "automobile", "bird",  "cat",  "deer",
                         "dog",      "frog",       "horse", "ship", "truck"};
   // Per channel over the 50,000 training images; the values in common use.
@@ -358,7 +356,6 @@ Source open_cifar100(const Spec& spec) {
   const auto folder = find_folder(spec, set);
   const std::string ending = folder.version->ending, train_file = "train" + ending;
   Source source = source_of(spec, folder, set, {train_file}, "test" + ending, train_file);
-  source.name = "cifar100";
   source.description += is_coarse ? ", 20 coarse classes" : ", 100 classes";
   source.class_names = base::words_of(is_coarse ? kCoarseNames : kFineNames);
   // Per channel over the 50,000 training images; the values in common use.

@@ -80,7 +80,6 @@ Source open_listed(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   auto notes = spec.options.contains("labels") ? std::vector<std::string>()
                                                : check_passed_over(spec.text, listing, passed);
   Source source = open_images(spec, std::move(store), listing);
-  source.name = "folder";
   source.notes.insert(source.notes.end(), notes.begin(), notes.end());
   if (files > 0)
     source.notes.push_back(fmt::format("skipped: {} not end in {}",

@@ -299,7 +299,6 @@ std::optional<Source> arrays_of_mnist(const Spec& spec) {
     if (format.channels != 1)
       base::fail(ErrorKind::data, "{}: its images have {} channels, but MNIST's have 1; open it as npz:{}",
                  (given / files).string(), format.channels, (given / files).string());
-    source.name = "mnist";
     source.description =
         fmt::format("MNIST ({}): {} training images, {} test images, {}x{}x1{}", files, source.train->size(),
                     source.test->size(), format.height, format.width,
@@ -362,8 +361,6 @@ Source open_mnist(const Spec& spec) {
         train->image_path().string(), train->format().height, train->format().width);
 
   Source source;
-  source.spec = spec.text;
-  source.name = "mnist";
   LabelNumbers numbers{.first = 0, .count = kDigits};
   std::string set = "MNIST";
   if (split) {

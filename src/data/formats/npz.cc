@@ -378,7 +378,6 @@ Source open_npz(const Spec& spec) {
     base::fail(ErrorKind::data, "data '{}': there is no file {}; give a .npz file, as of MedMNIST", spec.text,
                path.string());
   Source source = source_of_arrays(spec, read_npz(spec, path));
-  source.name = "npz";
   const auto format = source.train->format();
   source.description =
       fmt::format("arrays of {} classes: {} training images, {}{} test images, {}x{}x{}", source.classes(),

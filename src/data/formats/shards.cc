@@ -181,7 +181,6 @@ Source open_shards(const Spec& spec) {
     others += fmt::format(" and {} to {}", its.size(), verb);
   }
   Source source = open_arranged(spec, store, std::move(arranged), nullptr);
-  source.name = "shards";
   source.description +=
       fmt::format("; in {}{}", base::counted(static_cast<std::int64_t>(shards), "shard"), others);
   source.resident_bytes += store->resident_bytes();

@@ -397,8 +397,6 @@ Source open_synthetic(const Spec& spec) {
       .classes = static_cast<int>(integer_option(spec, "classes", kClasses, 2, 100'000)),
       .delay = std::chrono::microseconds(integer_option(spec, "delay-us", 0, 0, 10'000'000))};
   Source source;
-  source.spec = spec.text;
-  source.name = "synthetic";
   source.description = fmt::format(
       "synthetic data (drawn, not photographed; seed {}): {} training images, {} test images, {}x{}x3",
       form.seed, train, test, form.side, form.side);

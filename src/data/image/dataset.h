@@ -18,8 +18,7 @@
 
 namespace paceline::data {
 
-/// Arranges the images of `store` by the options of `spec`; image i has the path `listing.path(i)`. The
-/// caller sets source.name.
+/// Arranges the images of `store` by the options of `spec`; image i has the path `listing.path(i)`.
 [[nodiscard]] Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store,
                                  const ImageListing& listing);
 

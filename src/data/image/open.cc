@@ -122,7 +122,7 @@ DeepImages find_deep(const ImageStore& store, const ImageListing* listing,
 /// Notes how images of 16 bits become 8 bits. Refuses to take the upper 8 bits where values end far below
 /// 65535, as those of scans of 12 bits do: hardly anything would be left of them. A few such files among
 /// others are noted.
-void check_16_bits(Source& source, const ImageStore& store, const ImageListing* listing,
+void check_16_bits(const Spec& spec, Source& source, const ImageStore& store, const ImageListing* listing,
                    const std::vector<std::uint32_t>& train) {
   const auto found = find_deep(store, listing, train);
   const auto of_those = fmt::format("of the {} {} that were looked at", found.looked_at,
@@ -143,7 +143,7 @@ void check_16_bits(Source& source, const ImageStore& store, const ImageListing* 
       "{} {} have 16 bits and hold values up to {} of 65535, of which {} levels are left in the 8 bits that are "
       "read; add range=0:{}, or range=own, which scales each image by its own values",
       found.small, of_those, found.largest_of_small, found.largest_of_small / 256 + 1, std::max(1, end - 1));
-  if (2 * found.small >= found.deep) base::fail(ErrorKind::data, "data '{}': {}", source.spec, said);
+  if (2 * found.small >= found.deep) base::fail(ErrorKind::data, "data '{}': {}", spec.text, said);
   source.notes.push_back(said);
 }
 
@@ -244,7 +244,6 @@ Source open_arranged(const Spec& spec, std::shared_ptr<const ImageStore> store, 
       format_of(spec, "size", {.height = kUsualSide, .width = kUsualSide, .channels = 3});
   const ImageFormat evaluated = format_of(spec, "eval-size", format);
   Source source;
-  source.spec = spec.text;
   source.crop_area = decimal_option(spec, "crop-area", 0.08, 0.01, 1);
   source.jitter = decimal_option(spec, "jitter", 0, 0, 1);
   source.eval_resize = eval_resize_of(spec, evaluated);
@@ -252,7 +251,7 @@ Source open_arranged(const Spec& spec, std::shared_ptr<const ImageStore> store, 
   source.flip = integer_option(spec, "flip", 1, 0, 1) != 0 ? Flip::random : Flip::none;
   source.class_names = std::move(arranged.class_names);
   source.notes = std::move(arranged.notes);
-  check_16_bits(source, *store, listing, arranged.train.images);
+  check_16_bits(spec, source, *store, listing, arranged.train.images);
   note_turned(*store, listing, arranged.train.images, source.notes);
   if (spec.how.skip_bad_images) {
     leave_out_broken(*store, "training", spec.how, arranged.train, source);
