@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
@@ -281,16 +282,12 @@ std::vector<Duplicate> find_duplicates(const ImageDataset& first, const ImageDat
   const bool is_same = &first == &second;
   const auto lengths = lengths_of(first, threads);
   const auto others = is_same ? lengths : lengths_of(second, threads);
-  std::map<std::int64_t, int> count, count_of_others;
-  for (const auto length : lengths) ++count[length];
-  for (const auto length : others) ++count_of_others[length];
-  const auto comes_twice = [&](std::int64_t length) {
-    return is_same ? count[length] > 1 : count.contains(length) && count_of_others.contains(length);
-  };
-  // From here on the counts are only read, by at() and find(), so threads may share the map.
+  std::map<std::int64_t, std::pair<int, int>> count;  // how many images of each set have a length
+  for (const auto length : lengths) ++count[length].first;
+  for (const auto length : others) ++count[length].second;
   std::vector<std::int64_t> twice;
   for (const auto& [length, times] : count)
-    if (comes_twice(length)) twice.push_back(length);
+    if (is_same ? times.first > 1 : times.first > 0 && times.second > 0) twice.push_back(length);
   const auto wanted = [&](std::int64_t length) { return std::ranges::binary_search(twice, length); };
   PartReport report{.hashes = hashes_where(first, lengths, wanted, threads)};
   if (is_same) return find_duplicates(first, report, second, report);
