@@ -56,10 +56,6 @@ class UnlabelledImages final : public Dataset {
   [[nodiscard]] std::string fault(std::int64_t index) const;
 
  private:
-  UnlabelledImages(const std::shared_ptr<const ImageStore>& images, const ImageFormat& format,
-                   int eval_resize, std::optional<Range> range);
-  void set_fault(std::int64_t index, std::string why) const;
-
   ImageDataset images_;
   ImageFormat format_;
   mutable std::mutex mutex_;
