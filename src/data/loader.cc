@@ -144,10 +144,7 @@ std::int64_t Sampler::index(std::int64_t epoch, std::int64_t position) const {
   if (order_ == Order::as_stored) return position;
   if (order_ == Order::shuffled_once) epoch = 0;
   if (given_) return given_->index(epoch, position);
-  // The epoch is a coordinate of the generator and never added to the seed: with seed + epoch, run 1 epoch 0
-  // would repeat run 0 epoch 1.
-  return Permutation(size_,
-                     base::Rng(seed_, base::Purpose::shuffle, static_cast<std::uint64_t>(epoch)))(position);
+  return Permutation(size_, shuffle_rng(seed_, epoch))(position);
 }
 
 BalancedOrder::BalancedOrder(const Dataset& set, int classes, std::uint64_t seed, std::int64_t positions)
