@@ -1,7 +1,6 @@
 #include "data/loader.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>

@@ -1,12 +1,10 @@
 #include "data/shards/shards.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <system_error>
 #include <tuple>
 #include <utility>
 

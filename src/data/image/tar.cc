@@ -1,7 +1,6 @@
 #include "data/image/tar.h"
 
 #include <archive_entry.h>
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
@@ -9,7 +8,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
 
 namespace paceline::data {
 namespace {

@@ -6,7 +6,6 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "data/shards/shards.h"
 #include "data/spec.h"
 

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
