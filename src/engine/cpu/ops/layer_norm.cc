@@ -15,22 +15,15 @@ namespace paceline::engine::cpu {
 namespace {
 
 /// What layer norm and learned factors share: rows, parameters, and the passes over them.
-class RowOp : public CompiledOp {
+class RowOp : public OwnKernelOp {
  public:
   RowOp(const OpArguments& a, int parameters)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
+      : OwnKernelOp(a),
         channels_(src_.shape.channels),
         rows_(std::int64_t{1} * a.build.options.batch * src_.pixels()),
         learns_(a.build.options.training && graph::learns(a.build.graph, a.build.node)),
         weight_at_(a.build.parameter(0)),
         sums_(a.build, parameters * channels_, rows_, channels_) {}
-
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
-  }
 
  protected:
   [[nodiscard]] std::byte* row_of(std::byte* first, std::int64_t row, Storage storage) const {
@@ -50,10 +43,6 @@ class RowOp : public CompiledOp {
     parallel_ranges(exec.pool, rows_, least_of(channels_), [&](int, Range rows) { work(rows); });
   }
 
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const int channels_;
   const std::int64_t rows_;
   const bool learns_;

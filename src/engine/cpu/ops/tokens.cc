@@ -45,13 +45,10 @@ void sum_over_batch(const ExecContext& exec, const void* d_dst, const Value& dst
       });
 }
 
-class PositionOp final : public CompiledOp {
+class PositionOp final : public OwnKernelOp {
  public:
   explicit PositionOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
+      : OwnKernelOp(a),
         weight_at_(a.build.parameter(0)),
         learns_(graph::learns(a.build.graph, a.build.node)) {}
 
@@ -82,9 +79,6 @@ class PositionOp final : public CompiledOp {
       std::copy_n(d_dst + rows.begin * row_bytes, rows.size() * row_bytes, d_src + rows.begin * row_bytes);
     });
   }
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
-  }
 
  private:
   template <typename Work>
@@ -93,21 +87,14 @@ class PositionOp final : public CompiledOp {
                     least_of(dst_.shape.channels), [&](int, Range rows) { work(rows); });
   }
 
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const std::int64_t weight_at_;
   const bool learns_;
 };
 
-class ClassTokenOp final : public CompiledOp {
+class ClassTokenOp final : public OwnKernelOp {
  public:
   explicit ClassTokenOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
+      : OwnKernelOp(a),
         weight_at_(a.build.parameter(0)),
         learns_(graph::learns(a.build.graph, a.build.node)) {}
 
@@ -133,15 +120,8 @@ class ClassTokenOp final : public CompiledOp {
       std::copy_n(d_dst + n * (token + bytes) + token, bytes, exec.memory.at(d_src_) + n * bytes);
     });
   }
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
-  }
 
  private:
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const std::int64_t weight_at_;
   const bool learns_;
 };
