@@ -30,11 +30,10 @@ void mask_by_relu(const ExecContext& exec, const Value& value, BufferId gradient
   exec.typed(value.gradient_storage).relu_backward(y, d, d, count);
 }
 
-double seconds_of(const std::function<void()>& call) {
-  constexpr int kRuns = 3;
+double seconds_of(const std::function<void()>& call, int runs) {
   call();
   double least = std::numeric_limits<double>::infinity();
-  for (int exec = 0; exec < kRuns; ++exec) {
+  for (int run = 0; run < runs; ++run) {
     const auto begin = base::Clock::now();
     call();
     least = std::min(least, base::seconds_since(begin));

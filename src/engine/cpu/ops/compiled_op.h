@@ -72,8 +72,8 @@ enum class Masking {
   on_the_way,  ///< it needs no extra read
 };
 
-/// Seconds of one call: the shortest of a few, after one to warm up.
-[[nodiscard]] double seconds_of(const std::function<void()>& call);
+/// Seconds of one call: the shortest of `runs`, after one to warm up.
+[[nodiscard]] double seconds_of(const std::function<void()>& call, int runs = 3);
 
 /// The interface of all ops. Convolutions and dense layers also implement ConvOp (conv/plan.h), batch
 /// norms FusedBatchNormStats (conv/norm_epilogue.h).
