@@ -19,7 +19,7 @@ class ChannelCopyOp final : public OwnKernelOp {
         copies_(channel_copies(a.build.graph, a.build.node)) {}
 
   void forward(ExecContext& exec) override {
-    over_rows(exec, [&](Range rows) {
+    over_pixels(exec, dst_, [&](Range rows) {
       for (const ChannelCopy& copy : copies_) {
         const Value& src = *sources_[static_cast<std::size_t>(copy.input)];
         move(exec.memory.at(src.buffer), {copy.from, 1, src.shape.channels}, exec.memory.at(dst_.buffer),
@@ -30,7 +30,7 @@ class ChannelCopyOp final : public OwnKernelOp {
   void backward(ExecContext& exec) override {
     if (std::ranges::none_of(d_sources_, [](BufferId buffer) { return static_cast<bool>(buffer); })) return;
     const auto* d_dst = static_cast<const std::byte*>(merged_gradient(exec, dst_));
-    over_rows(exec, [&](Range rows) {
+    over_pixels(exec, dst_, [&](Range rows) {
       for (const ChannelCopy& copy : copies_) {
         const auto input = static_cast<std::size_t>(copy.input);
         const int channels = sources_[input]->shape.channels;
@@ -77,12 +77,6 @@ class ChannelCopyOp final : public OwnKernelOp {
     const T* a = reinterpret_cast<const T*>(src);
     T* b = reinterpret_cast<T*>(dst);
     for (std::int64_t c = 0; c < channels; ++c) b[c * to_step] = a[c * from_step];
-  }
-
-  template <typename Work>
-  void over_rows(const ExecContext& exec, const Work& work) const {
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * dst_.pixels(),
-                    least_of(dst_.shape.channels), [&](int, Range rows) { work(rows); });
   }
 
   const std::vector<const Value*> sources_;

@@ -26,6 +26,14 @@ PoolShape pool_shape(const graph::Node& op, const Value& src, const Value& dst) 
   return shape;
 }
 
+/// Calls work(rows) on all threads for parts of the rows of `value`.
+template <typename Work>
+void over_rows(const ExecContext& exec, const Value& value, const Work& work) {
+  parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * value.shape.height,
+                  least_of(std::int64_t{1} * value.shape.width * value.shape.channels),
+                  [&](int, Range rows) { work(rows); });
+}
+
 class MaxPoolOp final : public OwnKernelOp {
  public:
   explicit MaxPoolOp(const OpArguments& a) : OwnKernelOp(a), shape_(pool_shape(a.build.op(), src_, dst_)) {
@@ -40,24 +48,21 @@ class MaxPoolOp final : public OwnKernelOp {
                                     a.build.backward_at);
   }
   void forward(ExecContext& exec) override {
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.rows.positions,
-                    least_of(std::int64_t{1} * shape_.columns.positions * shape_.channels),
-                    [&](int, Range part) {
-                      exec.typed(src_.storage)
-                          .max_pool(exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer),
-                                    exec.training ? exec.memory.at<std::uint8_t>(winner_) : nullptr,
-                                    src_.gradient_comes_masked, shape_, part.begin, part.end);
-                    });
+    over_rows(exec, dst_, [&](Range part) {
+      exec.typed(src_.storage)
+          .max_pool(exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer),
+                    exec.training ? exec.memory.at<std::uint8_t>(winner_) : nullptr,
+                    src_.gradient_comes_masked, shape_, part.begin, part.end);
+    });
   }
   void backward(ExecContext& exec) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(exec, dst_);
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.rows.size,
-                    least_of(std::int64_t{1} * shape_.columns.size * shape_.channels), [&](int, Range part) {
-                      exec.typed(dst_.gradient_storage)
-                          .max_pool_backward(d_dst, exec.memory.at<std::uint8_t>(winner_),
-                                             exec.memory.at(d_src_), shape_, part.begin, part.end);
-                    });
+    over_rows(exec, src_, [&](Range part) {
+      exec.typed(dst_.gradient_storage)
+          .max_pool_backward(d_dst, exec.memory.at<std::uint8_t>(winner_), exec.memory.at(d_src_), shape_,
+                             part.begin, part.end);
+    });
   }
   /// Windows whose best is not positive have no winner.
   [[nodiscard]] Masking masking() const override {
@@ -83,23 +88,20 @@ class AveragePoolOp final : public OwnKernelOp {
   explicit AveragePoolOp(const OpArguments& a)
       : OwnKernelOp(a), shape_(pool_shape(a.build.op(), src_, dst_)) {}
   void forward(ExecContext& exec) override {
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.rows.positions,
-                    least_of(std::int64_t{1} * shape_.columns.positions * shape_.channels),
-                    [&](int, Range part) {
-                      exec.typed(src_.storage)
-                          .average_pool(exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer), shape_,
-                                        part.begin, part.end);
-                    });
+    over_rows(exec, dst_, [&](Range part) {
+      exec.typed(src_.storage)
+          .average_pool(exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer), shape_, part.begin,
+                        part.end);
+    });
   }
   void backward(ExecContext& exec) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(exec, dst_);
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.rows.size,
-                    least_of(std::int64_t{1} * shape_.columns.size * shape_.channels), [&](int, Range part) {
-                      exec.typed(dst_.gradient_storage)
-                          .average_pool_backward(d_dst, exec.memory.at(d_src_), shape_, part.begin, part.end);
-                      mask_rows(exec, src_, d_src_, part);
-                    });
+    over_rows(exec, src_, [&](Range part) {
+      exec.typed(dst_.gradient_storage)
+          .average_pool_backward(d_dst, exec.memory.at(d_src_), shape_, part.begin, part.end);
+      mask_rows(exec, src_, d_src_, part);
+    });
   }
   [[nodiscard]] Masking masking() const override { return Masking::by_value; }
 

@@ -55,7 +55,7 @@ class PositionOp final : public OwnKernelOp {
   void forward(ExecContext& exec) override {
     const std::int64_t places = dst_.pixels(), channels = dst_.shape.channels;
     const std::int64_t row_bytes = channels * bytes_of(dst_.storage);
-    over_rows(exec, [&](Range rows) {
+    over_pixels(exec, dst_, [&](Range rows) {
       for (std::int64_t row = rows.begin, next = 0; row < rows.end; row = next) {
         const std::int64_t place = row % places;
         next = std::min(rows.end, row + places - place);
@@ -75,18 +75,12 @@ class PositionOp final : public OwnKernelOp {
     std::byte* d_src = exec.memory.at(d_src_);
     if (d_src == nullptr || d_src == d_dst) return;
     const std::int64_t row_bytes = dst_.shape.channels * bytes_of(dst_.gradient_storage);
-    over_rows(exec, [&](Range rows) {
+    over_pixels(exec, dst_, [&](Range rows) {
       std::copy_n(d_dst + rows.begin * row_bytes, rows.size() * row_bytes, d_src + rows.begin * row_bytes);
     });
   }
 
  private:
-  template <typename Work>
-  void over_rows(const ExecContext& exec, const Work& work) const {
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * dst_.pixels(),
-                    least_of(dst_.shape.channels), [&](int, Range rows) { work(rows); });
-  }
-
   const std::int64_t weight_at_;
   const bool learns_;
 };
