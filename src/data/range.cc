@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/spec.h"
+#include "base/text.h"
 
 namespace paceline::data {
 
@@ -13,8 +13,8 @@ std::optional<Range> range_named(std::string_view text) {
   constexpr int kMost = 65535;
   if (text == "own") return Range{};
   const auto colon = std::min(text.find(':'), text.size());
-  const auto low = number_of<int>(text.substr(0, colon));
-  const auto high = number_of<int>(text.substr(std::min(colon + 1, text.size())));
+  const auto low = base::to_number<int>(text.substr(0, colon));
+  const auto high = base::to_number<int>(text.substr(std::min(colon + 1, text.size())));
   if (!low || !high || *low < 0 || *high <= *low || *high > kMost) return std::nullopt;
   return Range{.fixed = std::pair(*low, *high)};
 }

@@ -47,7 +47,7 @@ std::string with_home(const std::string& directory) {
 
 /// `text` as a number, if it is one in [low, high].
 std::optional<double> decimal_in(std::string_view text, double low, double high) {
-  const auto value = number_of<double>(text);
+  const auto value = base::to_number<double>(text);
   return value && *value >= low && *value <= high ? value : std::nullopt;
 }
 
@@ -207,7 +207,7 @@ std::int64_t integer_option(const Spec& spec, const std::string& key, std::int64
 
 std::int64_t integer_in(const Spec& spec, const std::string& key, std::string_view text, std::int64_t low,
                         std::int64_t high) {
-  const auto value = number_of<std::int64_t>(text);
+  const auto value = base::to_number<std::int64_t>(text);
   if (!value || *value < low || *value > high)
     base::fail(base::ErrorKind::usage, "data '{}': {} is a whole number from {} to {}, not '{}'; correct it",
                spec.text, key, low, high, text);

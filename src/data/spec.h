@@ -1,9 +1,8 @@
 #pragma once
 
-/// Parses the text that names a data set, `name[:DIR][,key=value]...`, and numbers and lists of other texts.
+/// Parses the text that names a data set, `name[:DIR][,key=value]...`, and cuts other texts.
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,20 +10,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "data/dataset.h"
 
 namespace paceline::data {
-
-/// `text` as a number; nothing if it is anything else.
-template <typename Number>
-[[nodiscard]] std::optional<Number> number_of(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
 
 /// What stands between the separators in `text`: "a", "" and "b" of "a,,b".
 [[nodiscard]] std::vector<std::string> split_text(std::string_view text, std::string_view separator);

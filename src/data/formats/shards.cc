@@ -36,7 +36,7 @@ std::vector<fs::path> beside(const fs::path& first_shard, const std::string& pat
   }
 }
 
-std::optional<std::int64_t> as_number(const std::string& text) { return number_of<std::int64_t>(text); }
+std::optional<std::int64_t> as_number(const std::string& text) { return base::to_number<std::int64_t>(text); }
 
 /// The classes by the labels' texts.
 class Classes {

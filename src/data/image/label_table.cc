@@ -34,7 +34,7 @@ bool ends_with_path(std::string_view longer, std::string_view end) {
 
 /// 0 or 1, also as "1.0"; nothing for other texts.
 std::optional<int> bit_of(const std::string& text) {
-  const auto value = number_of<double>(text);
+  const auto value = base::to_number<double>(text);
   return value == 0 || value == 1 ? std::optional(static_cast<int>(*value)) : std::nullopt;
 }
 
@@ -57,7 +57,8 @@ LabelColumns one_column(const LabelTable& table) {
     const auto values = values_of(table, i);
     if (values.size() < 2 || (columns > 2 && 2 * values.size() > rows)) continue;
     candidates.push_back(i);
-    if (!std::ranges::all_of(values, [](const auto& text) { return number_of<double>(text).has_value(); }))
+    if (!std::ranges::all_of(values,
+                             [](const auto& text) { return base::to_number<double>(text).has_value(); }))
       of_words.push_back(i);
   }
   for (const char* word : {"label", "class", "category", "target", "breed", "species", "diagnosis", "variety",
@@ -129,7 +130,7 @@ std::optional<std::size_t> LabelTable::find_column(const std::string& name) cons
   if (has_header)
     if (const auto named = std::ranges::find(names, name); named != names.end())
       return static_cast<std::size_t>(named - names.begin());
-  const auto number = number_of<std::size_t>(name);
+  const auto number = base::to_number<std::size_t>(name);
   return number && *number >= 1 && *number <= names.size() ? std::optional(*number - 1) : std::nullopt;
 }
 

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/shards/shards.h"
 #include "data/spec.h"
 
@@ -34,8 +35,8 @@ std::optional<NumberRange> find_range(const std::string& pattern) {
   const auto dots = inside.find("..");
   std::optional<std::uint64_t> first, last;
   if (dots != std::string_view::npos && close != std::string::npos) {
-    first = number_of<std::uint64_t>(inside.substr(0, dots));
-    last = number_of<std::uint64_t>(inside.substr(dots + 2));
+    first = base::to_number<std::uint64_t>(inside.substr(0, dots));
+    last = base::to_number<std::uint64_t>(inside.substr(dots + 2));
   }
   if (!first || !last || first.value_or(0) > last.value_or(0))
     base::fail(ErrorKind::usage,
