@@ -14,11 +14,10 @@ void* merged_gradient(const ExecContext& exec, const Value& value) {
   const std::int64_t size = bytes_of(value.gradient_storage);
   for (std::size_t term = 1; term < value.gradient.size(); ++term) {
     const std::byte* other = exec.memory.at(value.gradient[term]);
-    parallel_ranges(
-        exec.pool, exec.options.batch * value.shape.elements(), kRangeElements, [&](int, Range part) {
-          std::byte* to = sum + part.begin * size;
-          exec.typed(value.gradient_storage).add(to, other + part.begin * size, to, false, part.size());
-        });
+    over_elements(exec, value, [&](Range part) {
+      std::byte* to = sum + part.begin * size;
+      exec.typed(value.gradient_storage).add(to, other + part.begin * size, to, false, part.size());
+    });
   }
   return sum;
 }

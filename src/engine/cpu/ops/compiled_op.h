@@ -72,6 +72,13 @@ enum class Masking {
   on_the_way,  ///< it needs no extra read
 };
 
+/// Calls work(elements) on all threads for parts of the elements of `value`.
+template <typename Work>
+void over_elements(const ExecContext& exec, const Value& value, const Work& work) {
+  parallel_ranges(exec.pool, exec.options.batch * value.shape.elements(), kRangeElements,
+                  [&](int, Range elements) { work(elements); });
+}
+
 /// Calls work(pixels) on all threads for parts of the pixels of `value`, each a row of channels.
 template <typename Work>
 void over_pixels(const ExecContext& exec, const Value& value, const Work& work) {

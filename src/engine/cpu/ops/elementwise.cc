@@ -50,14 +50,12 @@ class DropoutOp final : public OwnKernelOp {
     const auto* d_dst = static_cast<const std::byte*>(merged_gradient(exec, dst_));
     std::byte* d_src = exec.memory.at(d_src_);
     const std::int64_t size = bytes_of(dst_.gradient_storage);
-    parallel_ranges(exec.pool, exec.options.batch * src_.shape.elements(), kRangeElements,
-                    [&](int, Range part) {
-                      exec.typed(dst_.gradient_storage)
-                          .dropout(d_dst + part.begin * size, keep(exec, part.begin), scale_,
-                                   d_src + part.begin * size, part.size());
-                      if (src_.gradient_comes_masked)
-                        mask_by_relu(exec, src_, d_src_, part.begin, part.size());
-                    });
+    over_elements(exec, src_, [&](Range part) {
+      exec.typed(dst_.gradient_storage)
+          .dropout(d_dst + part.begin * size, keep(exec, part.begin), scale_, d_src + part.begin * size,
+                   part.size());
+      if (src_.gradient_comes_masked) mask_by_relu(exec, src_, d_src_, part.begin, part.size());
+    });
   }
   [[nodiscard]] Masking masking() const override { return Masking::by_value; }
 
@@ -134,13 +132,6 @@ std::unique_ptr<CompiledOp> make_op(const graph::StochasticDepth&, const OpArgum
 }
 
 namespace {
-
-/// Calls work(part) over the elements of a value, on all threads.
-template <typename Work>
-void over_elements(const ExecContext& exec, const Value& value, const Work& work) {
-  parallel_ranges(exec.pool, exec.options.batch * value.shape.elements(), kRangeElements,
-                  [&](int, Range part) { work(part); });
-}
 
 std::byte* offset(void* first, std::int64_t element, Storage storage) {
   return static_cast<std::byte*>(first) + element * bytes_of(storage);
