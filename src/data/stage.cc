@@ -257,8 +257,6 @@ class FileCopy {
   ~FileCopy() {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
   }
-  FileCopy(const FileCopy&) = delete;
-  FileCopy& operator=(const FileCopy&) = delete;
 
   /// Returns false if it was asked to stop.
   bool copy(const StageFile& file, std::vector<std::uint8_t>& buffer, const std::stop_token& stop,

@@ -60,8 +60,6 @@ class UnfinishedFolder {
     std::error_code unimportant;  // a later packing removes what stays
     if (!is_complete_) fs::remove_all(path_, unimportant);
   }
-  UnfinishedFolder(const UnfinishedFolder&) = delete;
-  UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
 
   [[nodiscard]] const fs::path& path() const { return path_; }
 
