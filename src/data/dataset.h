@@ -186,7 +186,7 @@ struct FormatInfo {
 /// "cifar10:DIR, mnist:DIR, ... or synthetic".
 [[nodiscard]] std::string known_specs();
 
-/// Another data set, as it is: for those that show it with a difference.
+/// Another data set, as it is but for shard_sizes() and as_evaluated(): for those that show it otherwise.
 class WrappedDataset : public Dataset {
  public:
   explicit WrappedDataset(std::shared_ptr<const Dataset> set) : set_(std::move(set)) {}
