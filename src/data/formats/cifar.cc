@@ -267,9 +267,8 @@ CifarFolder find_folder(const Spec& spec, const CifarSet& set) {
 }
 
 /// The images of the named files as the two parts of a source.
-Source source_of(const Spec& spec, const CifarFolder& folder, const CifarSet& set,
-                 const std::vector<std::string>& train_files, const std::string& test_file,
-                 const std::string& named) {
+Source source_of(const CifarFolder& folder, const CifarSet& set, const std::vector<std::string>& train_files,
+                 const std::string& test_file, const std::string& named) {
   const auto read = [&](const std::string& name) { return folder.version->read(folder.path / name, set); };
   std::vector<CifarFile> files, test_files;
   for (const auto& name : train_files) files.push_back(read(name));
@@ -335,8 +334,8 @@ Source open_cifar10(const Spec& spec) {
   const std::string ending = folder.version->ending;
   std::vector<std::string> train_files;
   for (int i = 1; i <= 5; ++i) train_files.push_back(fmt::format("data_batch_{}{}", i, ending));
-  Source source = source_of(spec, folder, set, train_files,
-                            spec.option("test").value_or("test_batch" + ending), "data_batch_1..5" + ending);
+  Source source = source_of(folder, set, train_files, spec.option("test").value_or("test_batch" + ending),
+                            "data_batch_1..5" + ending);
   source.class_names = {"airplane", "automobile", "bird",  "cat",  "deer",
                         "dog",      "frog",       "horse", "ship", "truck"};
   // Per channel over the 50,000 training images; the values in common use.
@@ -355,7 +354,7 @@ Source open_cifar100(const Spec& spec) {
   const auto set = cifar100_set(is_coarse);
   const auto folder = find_folder(spec, set);
   const std::string ending = folder.version->ending, train_file = "train" + ending;
-  Source source = source_of(spec, folder, set, {train_file}, "test" + ending, train_file);
+  Source source = source_of(folder, set, {train_file}, "test" + ending, train_file);
   source.description += is_coarse ? ", 20 coarse classes" : ", 100 classes";
   source.class_names = base::words_of(is_coarse ? kCoarseNames : kFineNames);
   // Per channel over the 50,000 training images; the values in common use.
