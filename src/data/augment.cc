@@ -131,28 +131,26 @@ Augment::Augment(const ImageFormat& format, AugmentOptions options)
                                                    static_cast<double>(options_.stddev[c]));
 }
 
+base::Rng Augment::rng(base::Purpose purpose, std::int64_t epoch, std::int64_t position) const {
+  return {options_.seed, purpose, static_cast<std::uint64_t>(position), static_cast<std::uint64_t>(epoch)};
+}
+
 base::SampleDraw Augment::draw(std::int64_t index, std::int64_t epoch, std::int64_t position) const {
   base::SampleDraw draw{.index = static_cast<std::int32_t>(index),
                         .reflects = options_.crop_fill == CropFill::reflect};
   const int padding = options_.crop_padding;
   if (padding == 0 && options_.flip == Flip::none) return draw;
-  base::Rng rng(options_.seed, base::Purpose::augment, static_cast<std::uint64_t>(position),
-                static_cast<std::uint64_t>(epoch));
+  base::Rng drawn = rng(base::Purpose::augment, epoch, position);
   const auto range = static_cast<std::uint32_t>(2 * padding + 1);
-  draw.shift_y = static_cast<int>(rng.below(range)) - padding;
-  draw.shift_x = static_cast<int>(rng.below(range)) - padding;
+  draw.shift_y = static_cast<int>(drawn.below(range)) - padding;
+  draw.shift_x = static_cast<int>(drawn.below(range)) - padding;
   if (options_.flip == Flip::random) {
-    draw.is_mirrored = (rng.next_u32() >> 31) != 0;
+    draw.is_mirrored = (drawn.next_u32() >> 31) != 0;
   } else if (options_.flip == Flip::alternating) {
     base::Rng first(options_.seed, base::Purpose::flip, static_cast<std::uint64_t>(index));
     draw.is_mirrored = ((first.next_u32() >> 31) != 0) != (epoch % 2 != 0);
   }
   return draw;
-}
-
-void Augment::train(std::span<const std::uint8_t> pixels, std::int64_t index, std::int64_t epoch,
-                    std::int64_t position, std::span<float> dst) const {
-  show(pixels, draw(index, epoch, position), dst);
 }
 
 void Augment::show(std::span<const std::uint8_t> pixels, const base::SampleDraw& draw,
@@ -201,54 +199,43 @@ std::int32_t Augment::read_train(const Dataset& dataset, std::int64_t index, std
   const std::int32_t label = options_.crop_area > 0 ? dataset.read_part(index, std::cref(choose), scratch)
                                                     : dataset.read(index, scratch);
   if (options_.jitter > 0) jitter(scratch, epoch, position);
-  if (!options_.warp.is_none()) warp_in_place(scratch, epoch, position, dst);
-  if (options_.trivial) apply_trivial_in_place(scratch, epoch, position, dst);
-  train(scratch, index, epoch, position, dst);
+  const std::span<std::uint8_t> copy(reinterpret_cast<std::uint8_t*>(dst.data()), scratch.size());
+  if (!options_.warp.is_none()) {
+    std::ranges::copy(scratch, copy.begin());
+    auto drawn = rng(base::Purpose::warp, epoch, position);
+    warp(format_, draw_warp(options_.warp, format_, drawn), copy, scratch);
+  }
+  if (options_.trivial) {
+    auto drawn = rng(base::Purpose::trivial, epoch, position);
+    apply_trivial(format_, draw_trivial(drawn), scratch, copy);
+  }
+  show(scratch, draw(index, epoch, position), dst);
   if (options_.erase > 0) erase(epoch, position, dst);
   return label;
 }
 
-void Augment::apply_trivial_in_place(std::span<std::uint8_t> pixels, std::int64_t epoch,
-                                     std::int64_t position, std::span<float> dst) const {
-  base::Rng rng(options_.seed, base::Purpose::trivial, static_cast<std::uint64_t>(position),
-                static_cast<std::uint64_t>(epoch));
-  apply_trivial(format_, draw_trivial(rng), pixels,
-                {reinterpret_cast<std::uint8_t*>(dst.data()), pixels.size()});
-}
-
 void Augment::erase(std::int64_t epoch, std::int64_t position, std::span<float> dst) const {
-  base::Rng rng(options_.seed, base::Purpose::erase, static_cast<std::uint64_t>(position),
-                static_cast<std::uint64_t>(epoch));
-  if (rng.uniform_f64() >= options_.erase) return;
-  const ErasedBox box = draw_erased(format_, rng);
+  auto drawn = rng(base::Purpose::erase, epoch, position);
+  if (drawn.uniform_f64() >= options_.erase) return;
+  const ErasedBox box = draw_erased(format_, drawn);
   for (int y = box.top; y < box.top + box.height; ++y)
     std::fill_n(dst.begin() + (std::ptrdiff_t{y} * format_.width + box.left) * format_.channels,
                 box.width * format_.channels, 0.0f);
 }
 
-void Augment::warp_in_place(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,
-                            std::span<float> dst) const {
-  base::Rng rng(options_.seed, base::Purpose::warp, static_cast<std::uint64_t>(position),
-                static_cast<std::uint64_t>(epoch));
-  const std::span<std::uint8_t> copy(reinterpret_cast<std::uint8_t*>(dst.data()), pixels.size());
-  std::copy(pixels.begin(), pixels.end(), copy.begin());
-  warp(format_, draw_warp(options_.warp, format_, rng), copy, pixels);
-}
-
 Box Augment::part(int height, int width, std::int64_t epoch, std::int64_t position) const {
-  base::Rng rng(options_.seed, base::Purpose::crop, static_cast<std::uint64_t>(position),
-                static_cast<std::uint64_t>(epoch));
+  auto drawn = rng(base::Purpose::crop, epoch, position);
   const double shape = static_cast<double>(format_.width) / format_.height;
   const double least = std::log(3.0 / 4.0 * shape), most = std::log(4.0 / 3.0 * shape);
   for (int attempt = 0; attempt < 10; ++attempt) {
-    const double share = options_.crop_area + (1 - options_.crop_area) * rng.uniform_f64();
+    const double share = options_.crop_area + (1 - options_.crop_area) * drawn.uniform_f64();
     const double area = share * height * width;
-    const double ratio = std::exp(least + (most - least) * rng.uniform_f64());
+    const double ratio = std::exp(least + (most - least) * drawn.uniform_f64());
     const auto box_width = std::lround(std::sqrt(area * ratio));
     const auto box_height = std::lround(std::sqrt(area / ratio));
     if (box_width < 1 || box_width > width || box_height < 1 || box_height > height) continue;
-    const auto top = rng.below(static_cast<std::uint32_t>(height - box_height + 1));
-    const auto left = rng.below(static_cast<std::uint32_t>(width - box_width + 1));
+    const auto top = drawn.below(static_cast<std::uint32_t>(height - box_height + 1));
+    const auto left = drawn.below(static_cast<std::uint32_t>(width - box_width + 1));
     return {.top = static_cast<double>(top),
             .left = static_cast<double>(left),
             .height = static_cast<double>(box_height),
@@ -266,10 +253,9 @@ Box Augment::part(int height, int width, std::int64_t epoch, std::int64_t positi
 
 void Augment::jitter(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position) const {
   base::expects(format_.channels == 3 && pixels.size() % 3 == 0, "colours are RGB");
-  base::Rng rng(options_.seed, base::Purpose::jitter, static_cast<std::uint64_t>(position),
-                static_cast<std::uint64_t>(epoch));
+  auto drawn = rng(base::Purpose::jitter, epoch, position);
   const auto draw = [&] {
-    return static_cast<int>(std::lround((1 + options_.jitter * (2 * rng.uniform_f64() - 1)) * kFactorOne));
+    return static_cast<int>(std::lround((1 + options_.jitter * (2 * drawn.uniform_f64() - 1)) * kFactorOne));
   };
   const int brightness = draw(), contrast = draw(), saturation = draw();
   std::int64_t grey = 0;
@@ -301,10 +287,6 @@ base::SampleDraw Augment::view_draw(std::int64_t index, int view) {
           .shift_x = shift,
           .is_mirrored = static_cast<std::int16_t>(view % 2),
           .reflects = 1};
-}
-
-void Augment::evaluate_view(std::span<const std::uint8_t> pixels, int view, std::span<float> dst) const {
-  show(pixels, view_draw(0, view), dst);
 }
 
 }  // namespace paceline::data

@@ -37,7 +37,7 @@ struct WarpMap {
 void warp(const ImageFormat& format, const WarpMap& map, std::span<const std::uint8_t> src,
           std::span<std::uint8_t> dst);
 
-inline constexpr int kMostViews = 6;  ///< the number of views of evaluate_view()
+inline constexpr int kMostViews = 6;  ///< the number of views of view_draw()
 
 struct AugmentOptions {
   int crop_padding = 0;  ///< padding on each side, then a random crop of the original size; 0: none
@@ -55,17 +55,14 @@ struct AugmentOptions {
 class Augment {
  public:
   Augment(const ImageFormat& format, AugmentOptions options);
-  /// The crop and flip of a sample at (epoch, position). `index` becomes the draw's index.
+  /// The crop and flip of a sample at (epoch, position). `index` becomes the draw's index, and matters to
+  /// alternating flips.
   [[nodiscard]] base::SampleDraw draw(std::int64_t index, std::int64_t epoch, std::int64_t position) const;
   /// Applies `draw` to `pixels` (uint8 [H][W][C]), normalises, and writes to `dst` float [H][W][C]. Ignores
   /// the draw's index.
   void show(std::span<const std::uint8_t> pixels, const base::SampleDraw& draw, std::span<float> dst) const;
   /// [channels][256]: the normalised value of each byte.
   [[nodiscard]] std::span<const float> byte_values() const { return table_; }
-  /// Augments `pixels` (uint8 [H][W][C]) of sample `index` for training at (epoch, position) and writes to
-  /// `dst` float [H][W][C]: show() of draw(). `index` matters only for alternating flips.
-  void train(std::span<const std::uint8_t> pixels, std::int64_t index, std::int64_t epoch,
-             std::int64_t position, std::span<float> dst) const;
   /// Reads sample `index` of `dataset` and writes its augmented form to `dst`: a part of the image if
   /// crop_area is set, then colours, warp, TrivialAugment, crop, flip, normalisation, erasing. Returns the
   /// label. `scratch` has room for the pixels.
@@ -80,18 +77,14 @@ class Augment {
   void jitter(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position) const;
   /// Normalises only, for evaluation.
   void evaluate(std::span<const std::uint8_t> pixels, std::span<float> dst) const;
-  /// One of the views that test-time augmentation averages: odd views are mirrored. Views 0 and 1 are not
-  /// moved, 2 and 3 are moved by a pixel up and left, 4 and 5 down and right, with reflection.
-  void evaluate_view(std::span<const std::uint8_t> pixels, int view, std::span<float> dst) const;
-  /// The same as a draw of sample `index`; view 0 is evaluate().
+  /// One of the views that test-time augmentation averages, as a draw of sample `index`: odd views are
+  /// mirrored. Views 0 and 1 are not moved, 2 and 3 are moved by a pixel up and left, 4 and 5 down and right,
+  /// with reflection. show() of view 0 is evaluate().
   [[nodiscard]] static base::SampleDraw view_draw(std::int64_t index, int view);
 
  private:
-  /// `dst` is scratch memory for a copy of the pixels.
-  void warp_in_place(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,
-                     std::span<float> dst) const;
-  void apply_trivial_in_place(std::span<std::uint8_t> pixels, std::int64_t epoch, std::int64_t position,
-                              std::span<float> dst) const;
+  /// The generator of what is drawn for `purpose` at (epoch, position).
+  [[nodiscard]] base::Rng rng(base::Purpose purpose, std::int64_t epoch, std::int64_t position) const;
   void erase(std::int64_t epoch, std::int64_t position, std::span<float> dst) const;
   ImageFormat format_;
   AugmentOptions options_;

@@ -79,12 +79,6 @@ std::int32_t Dataset::label(std::int64_t index) const {
   return read(index, pixels);
 }
 
-std::string Dataset::sample_name(std::int64_t) const { return ""; }
-
-std::string Dataset::list_entry(std::int64_t) const { return ""; }
-
-std::int64_t Dataset::stored_bytes(std::int64_t) const { return format().bytes(); }
-
 std::optional<double> mean_stored_bytes(const Dataset& set) {
   constexpr std::int64_t kMost = 256;
   const std::int64_t looked_at = std::min(kMost, set.size());

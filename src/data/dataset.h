@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/range.h"
@@ -53,17 +54,17 @@ class Dataset {
   /// Cost     a read, unless the set keeps its labels
   [[nodiscard]] virtual std::int32_t label(std::int64_t index) const;
   /// Where sample `index` is stored, as "DIR/cat/17.png"; "" where samples have no names.
-  [[nodiscard]] virtual std::string sample_name(std::int64_t index) const;
+  [[nodiscard]] virtual std::string sample_name(std::int64_t /*index*/) const { return ""; }
   /// What list_sha256() has of sample `index` besides its label: of an image in a file its path below the
   /// set's folder and its length. "" where samples have no files.
   ///
   /// Cost     asks the file system for the length
-  [[nodiscard]] virtual std::string list_entry(std::int64_t index) const;
+  [[nodiscard]] virtual std::string list_entry(std::int64_t /*index*/) const { return ""; }
   /// Whether a read is about as fast as a copy from memory, so that all samples may be read before the first
   /// step. False where images are decoded or storage is slow.
   [[nodiscard]] virtual bool reads_from_memory() const { return true; }
   /// Stored bytes of sample `index` without its label; 0 where samples are generated.
-  [[nodiscard]] virtual std::int64_t stored_bytes(std::int64_t index) const;
+  [[nodiscard]] virtual std::int64_t stored_bytes(std::int64_t /*index*/) const { return format().bytes(); }
   /// Of a set in shards: how many samples each has, in the order of the samples; else empty.
   [[nodiscard]] virtual std::vector<std::int64_t> shard_sizes() const { return {}; }
   /// The file of sample `index`, in place or read into `buffer`, valid as long as `buffer` and the set. Empty
@@ -106,7 +107,7 @@ enum class Flip {
 /// A training set and a test set opened from one spec, perhaps a validation set too, and their properties.
 struct Source {
   std::string spec;         ///< as the user wrote it, for records and messages
-  std::string name;         ///< "cifar10", "mnist", "folder", "synthetic"
+  std::string name;         ///< of its format: "cifar10", "mnist", "folder", "synthetic"
   std::string description;  ///< one line for tables: sizes, files, and "synthetic data" if it is
   bool synthetic = false;   ///< tables mark it
   std::unique_ptr<Dataset> train;
@@ -185,44 +186,65 @@ struct FormatInfo {
 /// "cifar10:DIR, mnist:DIR, ... or synthetic".
 [[nodiscard]] std::string known_specs();
 
-/// Wraps a data set and counts the images read through it. Reading labels alone does not count. A report
-/// shows by it how often the test set was used.
-///
-/// Threads  as the wrapped set; reads() from any
-class CountedDataset final : public Dataset {
+/// Another data set, as it is but for shard_sizes() and as_evaluated(): for those that show it otherwise.
+class WrappedDataset : public Dataset {
  public:
-  explicit CountedDataset(std::unique_ptr<Dataset> set) : set_(std::move(set)) {}
+  explicit WrappedDataset(std::shared_ptr<const Dataset> set) : set_(std::move(set)) {}
   [[nodiscard]] std::int64_t size() const override { return set_->size(); }
   [[nodiscard]] ImageFormat format() const override { return set_->format(); }
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
-    reads_.fetch_add(1, std::memory_order_relaxed);
-    return set_->read(index, pixels);
+    return set_->read(at(index), pixels);
   }
   std::int32_t read_part(std::int64_t index, const ChooseBox& choose,
                          std::span<std::uint8_t> pixels) const override {
-    reads_.fetch_add(1, std::memory_order_relaxed);
-    return set_->read_part(index, choose, pixels);
+    return set_->read_part(at(index), choose, pixels);
   }
-  [[nodiscard]] std::int32_t label(std::int64_t index) const override { return set_->label(index); }
+  [[nodiscard]] std::int32_t label(std::int64_t index) const override { return set_->label(at(index)); }
   [[nodiscard]] std::string sample_name(std::int64_t index) const override {
-    return set_->sample_name(index);
+    return set_->sample_name(at(index));
   }
-  [[nodiscard]] std::string list_entry(std::int64_t index) const override { return set_->list_entry(index); }
+  [[nodiscard]] std::string list_entry(std::int64_t index) const override {
+    return set_->list_entry(at(index));
+  }
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override {
-    return set_->stored_bytes(index);
+    return set_->stored_bytes(at(index));
   }
   [[nodiscard]] std::span<const std::uint8_t> encoded(std::int64_t index,
                                                       std::vector<std::uint8_t>& buffer) const override {
-    return set_->encoded(index, buffer);
+    return set_->encoded(at(index), buffer);
   }
   [[nodiscard]] bool reads_from_memory() const override { return set_->reads_from_memory(); }
+
+ protected:
+  [[nodiscard]] const Dataset& set() const { return *set_; }
+
+ private:
+  /// The index in the other set.
+  [[nodiscard]] virtual std::int64_t at(std::int64_t index) const { return index; }
+  std::shared_ptr<const Dataset> set_;
+};
+
+/// Counts the images read through it. Reading labels alone does not count. A report shows by it how often the
+/// test set was used.
+///
+/// Threads  as the wrapped set; reads() from any
+class CountedDataset final : public WrappedDataset {
+ public:
+  using WrappedDataset::WrappedDataset;
+  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
+    count(1);
+    return WrappedDataset::read(index, pixels);
+  }
+  std::int32_t read_part(std::int64_t index, const ChooseBox& choose,
+                         std::span<std::uint8_t> pixels) const override {
+    count(1);
+    return WrappedDataset::read_part(index, choose, pixels);
+  }
   /// Adds images that were read earlier and are used again from where they were stored.
   void count(std::int64_t images) const { reads_.fetch_add(images, std::memory_order_relaxed); }
-
   [[nodiscard]] std::int64_t reads() const { return reads_.load(std::memory_order_relaxed); }
 
  private:
-  std::unique_ptr<Dataset> set_;
   mutable std::atomic<std::int64_t> reads_{0};
 };
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace paceline::data {
 namespace {
@@ -161,23 +162,40 @@ constexpr std::size_t kDeflateLimit = 1032;  // zlib.net, "Maximum Compression F
 
 }  // namespace
 
-MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // opening a FIFO must not block
-  if (file < 0) fail_open(path, std::strerror(errno));
-  struct stat status {};
-  int error = ::fstat(file, &status) != 0 ? errno : 0;
-  if (error == 0 && S_ISDIR(status.st_mode)) error = EISDIR;
-  const bool is_regular = S_ISREG(status.st_mode);
-  const auto bytes = static_cast<std::size_t>(status.st_size);
-  void* mapping = nullptr;
-  if (error == 0 && is_regular && bytes > 0) {
-    mapping = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
-    if (mapping == MAP_FAILED) error = errno;
+std::int64_t read_at(int descriptor, std::uint64_t offset, std::span<std::uint8_t> dst) {
+  std::size_t got = 0;
+  while (got < dst.size()) {
+    const auto count =
+        ::pread(descriptor, dst.data() + got, dst.size() - got, static_cast<off_t>(offset + got));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return -1;
+    if (count == 0) break;
+    got += static_cast<std::size_t>(count);
   }
-  ::close(file);
-  if (error != 0) fail_open(path, std::strerror(error));
-  if (!is_regular) fail_open(path, "it is a FIFO or a device, but must be a regular file");
+  return static_cast<std::int64_t>(got);
+}
+
+bool write_all(int descriptor, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const auto count = ::write(descriptor, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
+  // O_NONBLOCK: opening a FIFO must not block.
+  const base::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (!file.is_open() || ::fstat(file.get(), &status) != 0) fail_open(path, std::strerror(errno));
+  if (S_ISDIR(status.st_mode)) fail_open(path, std::strerror(EISDIR));
+  if (!S_ISREG(status.st_mode)) fail_open(path, "it is a FIFO or a device, but must be a regular file");
+  const auto bytes = static_cast<std::size_t>(status.st_size);
   if (bytes == 0) return;
+  void* const mapping = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (mapping == MAP_FAILED) fail_open(path, std::strerror(errno));
   bytes_ = {static_cast<const std::uint8_t*>(mapping), bytes};
   slot_ = guard(mapping, bytes);
 }

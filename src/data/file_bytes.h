@@ -3,15 +3,35 @@
 /// The contents of a data file: mapped if it is plain (all workers and processes share its pages), unpacked
 /// into memory if it is gzip.
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <span>
+#include <string_view>
 
 #include "base/buffer.h"
 
 namespace paceline::data {
+
+/// The same bytes as characters.
+[[nodiscard]] inline std::string_view as_chars(std::span<const std::uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// When the file last changed, on its file system's clock.
+[[nodiscard]] inline std::int64_t modified_ns(const struct stat& status) {
+  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+/// Reads from `offset` on until `dst` is full or the file ends; returns the number of bytes, or -1 with
+/// errno.
+[[nodiscard]] std::int64_t read_at(int descriptor, std::uint64_t offset, std::span<std::uint8_t> dst);
+
+/// Writes `bytes`; false, with errno, if not all of them could be written.
+[[nodiscard]] bool write_all(int descriptor, std::span<const std::byte> bytes);
 
 // A memory-mapped file that survives read errors.
 //

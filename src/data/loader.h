@@ -11,7 +11,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "data/augment.h"
 #include "data/dataset.h"
@@ -38,7 +40,7 @@ struct EvaluationBatch {
 struct EvaluationOptions {
   std::int64_t begin = 0, end = 0;  ///< samples [begin, end) of the data set; may be empty
   std::int64_t batch = 0;           ///< samples of every batch but the last of a pass, which may be shorter
-  int views = 1;                    ///< > 1: each sample in this many views, Augment::evaluate_view(0 ...)
+  int views = 1;                    ///< of each sample, those of Augment::view_draw(), from 0 on
   int threads = 1;                  ///< of its own; 0: threads of its pool prepare
   int prefetch = 2;
   /// > 0: the number of passes; nothing is prepared beyond them.
@@ -72,7 +74,6 @@ class EvaluationBatches {
  public:
   /// `dataset` and `augment` must outlive this object.
   EvaluationBatches(const Dataset& dataset, const Augment& augment, EvaluationOptions options);
-  ~EvaluationBatches();
   EvaluationBatches(const EvaluationBatches&) = delete;
   EvaluationBatches& operator=(const EvaluationBatches&) = delete;
 
@@ -82,16 +83,30 @@ class EvaluationBatches {
 
   /// Blocks until the batches ahead are prepared; returns none. For tests and benchmarks.
   void wait_until_prepared();
-  [[nodiscard]] double wait_s() const;         ///< time next() waited, all passes
-  [[nodiscard]] std::int64_t samples() const;  ///< of a pass
+  [[nodiscard]] double wait_s() const;  ///< time next() waited, all passes
+  [[nodiscard]] std::int64_t samples() const { return options_.end - options_.begin; }  ///< of a pass
 
   /// Memory for these options, for the memory plan.
   [[nodiscard]] static std::int64_t planned_bytes(const ImageFormat& format,
                                                   const EvaluationOptions& options);
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  [[nodiscard]] bool is_past_the_end(std::int64_t number) const;
+  [[nodiscard]] std::int64_t first(std::int64_t number) const;
+  std::int32_t prepare(std::int64_t number, std::int64_t i, std::span<std::uint8_t> scratch,
+                       std::span<float> dst) const;
+  void draw();
+
+  const Dataset& dataset_;
+  const Augment& augment_;
+  const EvaluationOptions options_;
+  const std::int64_t batches_per_pass_;
+  std::int64_t yielded_in_pass_ = 0;
+  EvaluationBatch current_;
+  std::vector<base::SampleDraw> draws_;  ///< with draws: those of one batch
+  std::int64_t drawn_ = 0;               ///< likewise: batches so far
+  /// None for an empty part or with draws. Last member, because its threads use the others.
+  std::optional<Prefetch> prefetch_;
 };
 
 enum class Order {
@@ -182,42 +197,48 @@ struct LoaderOptions {
   std::int64_t start_step = 0;
 };
 
-/// What the loader did, for the record.
-struct LoaderStatistics {
-  std::int64_t batches = 0;
-  /// Preparing time, summed over the threads. batches * local_batch / prepare_s is the highest rate of one
-  /// thread.
-  double prepare_s = 0;
-  double processor_s = 0;  ///< processor time of it; batches * local_batch / processor_s = images/s a core
-  double wait_s = 0;       ///< time that next() waited for a batch that was not ready
-  std::int64_t waits = 0;  ///< calls of next() that waited
-  std::int64_t ready = 0;  ///< ready batches, summed over the calls of next()
-};
-
 /// Threads  next() from one thread; it throws the exceptions of preparing threads (bad data)
 class Loader {
  public:
   Loader(const Dataset& dataset, Sampler sampler, Augment augment, LoaderOptions options);
-  ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
   /// The next batch in order. Epochs follow one another without a pause: the next one is prepared ahead.
   const Batch& next();
 
-  [[nodiscard]] std::int64_t steps_per_epoch() const;
-  [[nodiscard]] std::int64_t dropped_per_epoch() const;
+  [[nodiscard]] std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  [[nodiscard]] std::int64_t dropped_per_epoch() const {
+    return dataset_.size() - steps_per_epoch_ * options_.global_batch;
+  }
   [[nodiscard]] LoaderStatistics statistics() const;
   /// Blocks until `prefetch` batches (before the first next(): all slots) are prepared; returns none. For
   /// tests and benchmarks that must not begin with an empty loader.
   void wait_until_prepared();
-  [[nodiscard]] bool is_waiting() const;  ///< whether a call of next() is blocked now; from any thread
+  /// Whether a call of next() is blocked now; from any thread.
+  [[nodiscard]] bool is_waiting() const { return prefetch_ && prefetch_->is_waiting(); }
   /// Memory of a loader with these options, for the memory plan.
   [[nodiscard]] static std::int64_t planned_bytes(const ImageFormat& format, const LoaderOptions& options);
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  /// Batch `number` of this loader, without its contents.
+  [[nodiscard]] Batch place_of(std::int64_t number) const;
+  std::int32_t read(const Batch& at, std::int64_t position, std::span<std::uint8_t> scratch,
+                    std::span<float> dst) const;
+  void mix_pairs(const PreparedPiece& piece, std::span<float> other, std::span<std::uint8_t> pixels) const;
+  void draw();
+
+  const Dataset& dataset_;
+  const Sampler sampler_;
+  const Augment augment_;
+  const LoaderOptions options_;
+  const std::int64_t steps_per_epoch_;
+  Batch current_;
+  // With draws:
+  std::vector<base::SampleDraw> draws_;
+  std::vector<std::int32_t> labels_;
+  LoaderStatistics drawn_;
+  std::optional<Prefetch> prefetch_;  ///< without draws. Last member, because its threads use the others
 };
 
 }  // namespace paceline::data

@@ -21,59 +21,49 @@ namespace {
 /// docs/adding.md.
 struct FormatRow {
   FormatInfo info;
-  std::vector<std::string> options;
   Source (*open)(const Spec& spec);
 };
 
 const std::vector<FormatRow>& table() {
   static const std::vector<FormatRow> rows = {
       {{"cifar10:DIR[,test=FILE]", "CIFAR-10, binary version: data_batch_1.bin .. 5, test_batch.bin"},
-       {"test"},
        open_cifar10},
       {{"cifar100:DIR[,labels=fine|coarse]", "CIFAR-100: train.bin, test.bin, or its Python version"},
-       {"labels"},
        open_cifar100},
       {{"mnist:DIR[,split=NAME][,test=X]",
         "MNIST, IDX files, plain or .gz, EMNIST, mnist.npz, tables of pixels"},
-       {"split", "test"},
        open_mnist},
-      {{"npz:FILE[,test=X][,range=own|LOW:HIGH]", "arrays of NumPy in one file, as MedMNIST's"},
-       {"test", "range"},
-       open_npz},
+      {{"npz:FILE[,test=X][,range=own|LOW:HIGH]", "arrays of NumPy in one file, as MedMNIST's"}, open_npz},
       {{"folder:DIR[,size=N|HxW][,eval-size=N|HxW][,eval-resize=N|fit][,crop-area=X][,jitter=X][,flip=0|1][,range=own|LOW:HIGH][,classes=leaf|top][,labels=TABLE][,image=COLUMN][,label=COLUMN][,test=X]",
         "JPEG and PNG files, a folder a class, in train/ and test/ or in one folder"},
-       {"size", "eval-size", "eval-resize", "crop-area", "jitter", "flip", "range", "classes", "labels",
-        "image", "label", "test"},
        open_folder},
       {{"shards:PATTERN[,validation=PATTERN][,test=PATTERN][,label=FIELD][,classes=FILE][,size=N|HxW][,eval-size=N|HxW][,eval-resize=N|fit][,crop-area=X][,jitter=X][,flip=0|1][,range=own|LOW:HIGH]",
         "tar files of KEY.jpg and KEY.cls, as train-{0000..0146}.tar"},
-       {"validation", "test", "label", "classes", "size", "eval-size", "eval-resize", "crop-area", "jitter",
-        "flip", "range"},
        open_shards},
       {{"synthetic[,train=N][,test=N][,seed=S][,size=P][,classes=N][,delay-us=T]",
         "drawn images of 10 classes, no files"},
-       {"test", "seed", "size", "classes", "delay-us"},
        open_synthetic},
   };
   return rows;
 }
 
-/// Options that every format accepts in addition to its own.
-const std::vector<std::string>& common_options() {
-  static const std::vector<std::string> names = {"mean", "std", "train"};
+/// The options that a format accepts: those of its usage, and those of all formats.
+std::vector<std::string> options_of(const FormatInfo& format) {
+  std::vector<std::string> names;
+  const auto& usage = format.usage;
+  for (auto at = usage.find("[,"); at != std::string::npos; at = usage.find("[,", at + 1))
+    names.push_back(usage.substr(at + 2, usage.find('=', at) - at - 2));
+  names.insert(names.end(), {"mean", "std"});
+  if (format.reads_files()) names.emplace_back("train");  // the others draw as many images as they are told
   return names;
 }
 
 /// What to write for a data set that is known elsewhere under `name`; nullopt: nothing is known of it.
 std::optional<std::string> hint_for_data(const std::string& name) {
-  struct Known {
-    const char* name;
-    const char* hint;
-  };
   constexpr const char* kToFolders =
       "it is not read; write its images into folders, one for each class, and give folder:DIR";
   constexpr const char* kAsFolder = "its images are read from folders, one for each class: folder:DIR";
-  constexpr auto kKnown = std::to_array<Known>({
+  constexpr auto kKnown = std::to_array<std::pair<const char*, const char*>>({
       {"kmnist", "its files are those of MNIST: mnist:DIR"},
       {"qmnist", kToFolders},
       {"emnist",
@@ -95,10 +85,7 @@ std::optional<std::string> hint_for_data(const std::string& name) {
   });
   const auto plain = [](std::string text) {
     std::erase_if(text, [](char letter) { return letter == '-' || letter == '_' || letter == ' '; });
-    std::ranges::transform(text, text.begin(), [](char letter) {
-      return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-    });
-    return text;
+    return base::lower_case(text);
   };
   for (const Package& package : packages())
     if (plain(package.name) == plain(name) && package.name != package.format)
@@ -106,8 +93,8 @@ std::optional<std::string> hint_for_data(const std::string& name) {
                          package.format, package.name);
   for (const FormatRow& row : table())
     if (plain(row.info.name()) == plain(name)) return fmt::format("; did you mean '{}'?", row.info.name());
-  for (const Known& known : kKnown)
-    if (known.name == plain(name)) return fmt::format("; {}", known.hint);
+  for (const auto& [known, hint] : kKnown)
+    if (known == plain(name)) return fmt::format("; {}", hint);
   return std::nullopt;
 }
 
@@ -122,7 +109,7 @@ void apply_common_options(const Spec& spec, const FormatInfo& format, Source& so
   };
   set("mean", -kMost, source.mean);
   set("std", 1e-6, source.stddev);
-  if (format.reads_files() && spec.options.contains("train"))  // the other formats generate any number
+  if (format.reads_files() && spec.options.contains("train"))
     cut_training(source, integer_option(spec, "train", 0, 1, source.train->size()));
 }
 
@@ -146,8 +133,7 @@ Source open(const std::string& text, const OpenOptions& options) {
   Spec spec = parse_spec(text);
   spec.how = options;
   const auto& rows = table();
-  const auto row =
-      std::find_if(rows.begin(), rows.end(), [&](const FormatRow& r) { return r.info.name() == spec.name; });
+  const auto row = std::ranges::find(rows, spec.name, [](const FormatRow& one) { return one.info.name(); });
   if (row == rows.end()) {
     std::vector<std::string> names;
     for (const auto& known : rows) names.push_back(known.info.name());
@@ -167,10 +153,10 @@ Source open(const std::string& text, const OpenOptions& options) {
   if (!row->info.reads_files() && text.find(':') < text.find(','))
     base::fail(base::ErrorKind::usage, "data '{}': {} reads no files and takes no directory ('{}'); write {}",
                text, spec.name, spec.directory, row->info.usage);
-  std::vector<std::string> options_of_row = row->options;
-  options_of_row.insert(options_of_row.end(), common_options().begin(), common_options().end());
-  expect_options(spec, options_of_row);
+  expect_options(spec, options_of(row->info));
   Source source = row->open(spec);
+  source.spec = text;
+  source.name = spec.name;
   apply_common_options(spec, row->info, source);
   if (options.validation_split > 0) cut_validation(source, options.validation_split);
   if (source.test->size() > 0) return source;

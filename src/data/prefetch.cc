@@ -149,7 +149,7 @@ struct Prefetch::Impl {
   Ring ring;
   bool waiting = false;  ///< a call of next() is blocked
   int under_way = 0;     ///< pieces of this ring that threads are preparing
-  Statistics statistics;
+  LoaderStatistics statistics;
 
   bool is_reader_alone = false;  ///< next() itself prepares what it returns; constant after the constructor
   std::atomic<bool> stopping{false};
@@ -342,7 +342,7 @@ bool Prefetch::is_waiting() const {
   return impl_->waiting;
 }
 
-Prefetch::Statistics Prefetch::statistics() const {
+LoaderStatistics Prefetch::statistics() const {
   const std::lock_guard lock(impl_->pool.mutex);
   return impl_->statistics;
 }

@@ -147,17 +147,20 @@ struct PrefetchOptions {
       mix = {};
 };
 
+/// What a loader did, for the record.
+struct LoaderStatistics {
+  std::int64_t batches = 0;  ///< yielded
+  /// Preparing time of these, summed over all threads. batches * local_batch / prepare_s is the highest rate
+  /// of one thread.
+  double prepare_s = 0;
+  double processor_s = 0;  ///< processor time of it; batches * local_batch / processor_s = images/s a core
+  double wait_s = 0;       ///< time that next() waited for a batch that was not ready
+  std::int64_t waits = 0;  ///< calls of next() that waited
+  std::int64_t ready = 0;  ///< ready batches, at most `prefetch`, summed over the calls of next()
+};
+
 class Prefetch {
  public:
-  struct Statistics {
-    std::int64_t batches = 0;  ///< yielded
-    std::int64_t waits = 0;    ///< calls of next() that found their batch unfinished
-    std::int64_t ready = 0;    ///< ready batches, at most `prefetch`, summed over the calls of next()
-    double prepare_s = 0;      ///< preparing time of this ring's batches, summed over all threads
-    double processor_s = 0;    ///< the processor time of it
-    double wait_s = 0;
-  };
-
   explicit Prefetch(PrefetchOptions options);
   /// Stops work on this ring after the sample that each thread is preparing. Its own threads first finish the
   /// piece of another ring on which they work.
@@ -172,7 +175,7 @@ class Prefetch {
   void wait_until_prepared();
   /// Whether a call of next() is blocked now.
   [[nodiscard]] bool is_waiting() const;
-  [[nodiscard]] Statistics statistics() const;
+  [[nodiscard]] LoaderStatistics statistics() const;
 
   [[nodiscard]] static std::int64_t planned_bytes(const ImageFormat& format, std::int64_t batch, int views,
                                                   int threads, int prefetch, bool mixes = false);

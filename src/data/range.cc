@@ -3,23 +3,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace paceline::data {
 
 std::optional<Range> range_named(std::string_view text) {
   constexpr int kMost = 65535;
   if (text == "own") return Range{};
-  int low = 0, high = 0;
-  const char* const end = text.data() + text.size();
-  const auto [colon, error] = std::from_chars(text.data(), end, low);
-  if (error != std::errc{} || colon == end || *colon != ':') return std::nullopt;
-  const auto [after, error_after] = std::from_chars(colon + 1, end, high);
-  if (error_after != std::errc{} || after != end || low < 0 || high <= low || high > kMost)
-    return std::nullopt;
-  return Range{.fixed = std::pair(low, high)};
+  const auto colon = std::min(text.find(':'), text.size());
+  const auto low = base::to_number<int>(text.substr(0, colon));
+  const auto high = base::to_number<int>(text.substr(std::min(colon + 1, text.size())));
+  if (!low || !high || *low < 0 || *high <= *low || *high > kMost) return std::nullopt;
+  return Range{.fixed = std::pair(*low, *high)};
 }
 
 std::string text_of(const Range& range) {

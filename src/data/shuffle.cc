@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "base/error.h"
 
@@ -17,12 +16,6 @@ std::uint32_t mix(std::uint32_t half, std::uint32_t key) {
   h ^= h >> 13;
   h *= 0xC2B2AE35u;
   return h ^ (h >> 16);
-}
-
-/// The generator of a permutation of (seed, epoch). The epoch is a coordinate and never added to the seed:
-/// with seed + epoch, run 1 epoch 0 would repeat run 0 epoch 1. `part` 0: of shards; else of window part - 1.
-base::Rng rng_of(std::uint64_t seed, std::int64_t epoch, std::uint64_t part) {
-  return {seed, base::Purpose::shuffle, static_cast<std::uint64_t>(epoch), part};
 }
 
 }  // namespace
@@ -70,7 +63,7 @@ std::shared_ptr<const WindowOrder::Epoch> WindowOrder::epoch(std::int64_t number
   made->number = number;
   made->begins = {0};
   const auto shards = static_cast<std::int64_t>(firsts_.size()) - 1;
-  const Permutation order(shards, rng_of(seed_, number, 0));
+  const Permutation order(shards, shuffle_rng(seed_, number));
   for (std::int64_t place = 0; place < shards; ++place) {
     const auto shard = static_cast<std::size_t>(order(place));
     made->shards.push_back(static_cast<std::uint32_t>(shard));
@@ -92,7 +85,7 @@ std::int64_t WindowOrder::index(std::int64_t epoch_number, std::int64_t position
   const auto begin = begins[window * window_];
   const auto end = begins[std::min((window + 1) * window_, begins.size() - 1)];
   const auto moved =
-      begin + Permutation(end - begin, rng_of(seed_, epoch_number, window + 1))(position - begin);
+      begin + Permutation(end - begin, shuffle_rng(seed_, epoch_number, window + 1))(position - begin);
   const auto place = place_of(moved);
   return firsts_[order->shards[place]] + moved - begins[place];
 }

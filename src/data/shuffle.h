@@ -30,6 +30,13 @@ class Permutation {
   std::array<std::uint32_t, kRounds> keys_;
 };
 
+/// The generator of a permutation of (seed, epoch). The epoch is a coordinate and never added to the seed:
+/// with seed + epoch, run 1 epoch 0 would repeat run 0 epoch 1. `part` 0: of samples or shards; else of
+/// window part - 1.
+[[nodiscard]] inline base::Rng shuffle_rng(std::uint64_t seed, std::int64_t epoch, std::uint64_t part = 0) {
+  return {seed, base::Purpose::shuffle, static_cast<std::uint64_t>(epoch), part};
+}
+
 /// Which sample comes at each position of an epoch, where that is not one permutation of all.
 ///
 /// Threads  any number at once

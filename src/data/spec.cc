@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <compare>
 #include <cstdlib>
@@ -48,19 +47,36 @@ std::string with_home(const std::string& directory) {
 
 /// `text` as a number, if it is one in [low, high].
 std::optional<double> decimal_in(std::string_view text, double low, double high) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= low && value <= high))
-    return std::nullopt;
-  return value;
+  const auto value = base::to_number<double>(text);
+  return value && *value >= low && *value <= high ? value : std::nullopt;
 }
 
 }  // namespace
 
+std::vector<std::string> split_text(std::string_view text, std::string_view separator) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size(); begin += parts.back().size() + separator.size())
+    parts.emplace_back(text.substr(begin, text.find(separator, begin) - begin));
+  return parts;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const auto begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+}
+
+std::string_view take_line(std::string_view& text) {
+  auto line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
 Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices)
-    : whole_(std::move(whole)), indices_(std::move(indices)) {
+    : WrappedDataset(std::move(whole)), indices_(std::move(indices)) {
   for (const auto index : indices_)
-    base::expects(index >= 0 && index < whole_->size(), "a subset's indices lie in its whole");
+    base::expects(index >= 0 && index < set().size(), "a subset's indices lie in its whole");
 }
 
 std::int64_t Subset::at(std::int64_t index) const {
@@ -68,34 +84,14 @@ std::int64_t Subset::at(std::int64_t index) const {
   return indices_[static_cast<std::size_t>(index)];
 }
 
-std::int32_t Subset::read(std::int64_t index, std::span<std::uint8_t> pixels) const {
-  return whole_->read(at(index), pixels);
-}
-
-std::int32_t Subset::read_part(std::int64_t index, const ChooseBox& choose,
-                               std::span<std::uint8_t> pixels) const {
-  return whole_->read_part(at(index), choose, pixels);
-}
-
-std::int32_t Subset::label(std::int64_t index) const { return whole_->label(at(index)); }
-std::string Subset::sample_name(std::int64_t index) const { return whole_->sample_name(at(index)); }
-
-std::string Subset::list_entry(std::int64_t index) const { return whole_->list_entry(at(index)); }
-
-std::int64_t Subset::stored_bytes(std::int64_t index) const { return whole_->stored_bytes(at(index)); }
-
 std::vector<std::int64_t> Subset::shard_sizes() const {
-  auto ends = whole_->shard_sizes();
+  auto ends = set().shard_sizes();
   std::partial_sum(ends.begin(), ends.end(), ends.begin());
   return counts_between(ends, indices_);
 }
 
-std::span<const std::uint8_t> Subset::encoded(std::int64_t index, std::vector<std::uint8_t>& buffer) const {
-  return whole_->encoded(at(index), buffer);
-}
-
 std::unique_ptr<Dataset> Subset::as_evaluated() const {
-  std::shared_ptr<const Dataset> whole = whole_->as_evaluated();
+  std::shared_ptr<const Dataset> whole = set().as_evaluated();
   return whole == nullptr ? nullptr : std::make_unique<Subset>(std::move(whole), indices_);
 }
 
@@ -169,14 +165,13 @@ void cut_training(Source& source, std::int64_t count) {
 
 Spec parse_spec(const std::string& text) {
   Spec spec{.text = text, .name = {}, .directory = {}, .options = {}};
-  std::size_t begin = text.find(',');
-  const std::string head = text.substr(0, begin);
+  auto items = split_text(text, ",");
+  const std::string head = items.front();
+  items.erase(items.begin());
   const std::size_t colon = head.find(':');
   spec.name = head.substr(0, colon);
   if (colon != std::string::npos) spec.directory = with_home(head.substr(colon + 1));
-  while (begin != std::string::npos) {
-    const std::size_t end = text.find(',', begin + 1);
-    const std::string item = text.substr(begin + 1, end == std::string::npos ? end : end - begin - 1);
+  for (const auto& item : items) {
     const std::size_t equals = item.find('=');
     if (equals == std::string::npos || equals == 0)
       base::fail(
@@ -188,75 +183,74 @@ Spec parse_spec(const std::string& text) {
     if (!spec.options.emplace(key, item.substr(equals + 1)).second)
       base::fail(base::ErrorKind::usage, "data '{}': the option '{}' is given twice; keep one of them", text,
                  key);
-    begin = end;
   }
   return spec;
 }
 
+std::optional<std::string> Spec::option(const std::string& key) const {
+  const auto found = options.find(key);
+  return found == options.end() ? std::nullopt : std::optional(found->second);
+}
+
 void expect_options(const Spec& spec, std::span<const std::string> known) {
-  for (const auto& [key, value] : spec.options) {
-    bool found = false;
-    for (const auto& name : known) found = found || name == key;
-    if (!found)
+  for (const auto& [key, value] : spec.options)
+    if (std::ranges::find(known, key) == known.end())
       base::fail(base::ErrorKind::usage, "data '{}': {} has no option '{}'{}", spec.text, spec.name, key,
                  base::suggestion(key, known));
-  }
 }
 
 std::int64_t integer_option(const Spec& spec, const std::string& key, std::int64_t otherwise,
                             std::int64_t low, std::int64_t high) {
-  const auto found = spec.options.find(key);
-  if (found == spec.options.end()) return otherwise;
-  const std::string& text = found->second;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high)
+  const auto text = spec.option(key);
+  return text ? integer_in(spec, key, *text, low, high) : otherwise;
+}
+
+std::int64_t integer_in(const Spec& spec, const std::string& key, std::string_view text, std::int64_t low,
+                        std::int64_t high) {
+  const auto value = base::to_number<std::int64_t>(text);
+  if (!value || *value < low || *value > high)
     base::fail(base::ErrorKind::usage, "data '{}': {} is a whole number from {} to {}, not '{}'; correct it",
                spec.text, key, low, high, text);
-  return value;
+  return *value;
 }
 
 double decimal_option(const Spec& spec, const std::string& key, double otherwise, double low, double high) {
-  const auto found = spec.options.find(key);
-  if (found == spec.options.end()) return otherwise;
-  const auto value = decimal_in(found->second, low, high);
+  const auto text = spec.option(key);
+  if (!text) return otherwise;
+  const auto value = decimal_in(*text, low, high);
   if (!value)
     base::fail(base::ErrorKind::usage, "data '{}': {} is a number from {:g} to {:g}, not '{}'; correct it",
-               spec.text, key, low, high, found->second);
+               spec.text, key, low, high, *text);
   return *value;
 }
 
 std::vector<double> decimals_option(const Spec& spec, const std::string& key, std::size_t count, double low,
                                     double high) {
-  const auto found = spec.options.find(key);
-  if (found == spec.options.end()) return {};
+  const auto text = spec.option(key);
+  if (!text) return {};
   std::vector<double> values;
-  std::string_view rest = found->second;
-  for (bool more = true; more;) {
-    const std::size_t colon = std::min(rest.find(':'), rest.size());
-    const auto value = decimal_in(rest.substr(0, colon), low, high);
-    if (!value) break;
-    values.push_back(*value);
-    more = colon < rest.size();
-    rest.remove_prefix(std::min(colon + 1, rest.size()));
-    if (!more && values.size() == 1) values.resize(count, values.front());
-    if (!more && values.size() == count) return values;
+  const auto parts = split_text(*text, ":");
+  for (const auto& part : parts)
+    if (const auto value = decimal_in(part, low, high)) values.push_back(*value);
+  if (values.size() == parts.size()) {
+    if (parts.size() == 1) values.resize(count, values.front());
+    if (values.size() == count) return values;
   }
   base::fail(base::ErrorKind::usage,
              "data '{}': {} is a number from {:g} to {:g} for each of {}, joined by ':', or one for "
              "all, not '{}'; correct it",
-             spec.text, key, low, high, base::counted(count, "channel"), found->second);
+             spec.text, key, low, high, base::counted(count, "channel"), *text);
 }
 
 std::optional<Range> range_option(const Spec& spec) {
-  const auto found = spec.options.find("range");
-  if (found == spec.options.end()) return std::nullopt;
-  if (const auto range = range_named(found->second)) return range;
+  const auto text = spec.option("range");
+  if (!text) return std::nullopt;
+  if (const auto range = range_named(*text)) return range;
   base::fail(
       base::ErrorKind::usage,
       "data '{}': range is own (each image's smallest value becomes 0 and its largest 255) or LOW:HIGH, the "
       "values of 16 bits that become 0 and 255, with 0 <= LOW < HIGH <= 65535, not '{}'; correct it",
-      spec.text, found->second);
+      spec.text, *text);
 }
 
 }  // namespace paceline::data

@@ -1,18 +1,29 @@
 #pragma once
 
-/// Parses the text that names a data set, `name[:DIR][,key=value]...`.
+/// Parses the text that names a data set, `name[:DIR][,key=value]...`, and cuts other texts.
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/dataset.h"
 
 namespace paceline::data {
+
+/// What stands between the separators in `text`: "a", "" and "b" of "a,,b".
+[[nodiscard]] std::vector<std::string> split_text(std::string_view text, std::string_view separator);
+
+/// `text` without blanks and line ends at both ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+
+/// Takes the first line off `text`, and returns it without its end.
+[[nodiscard]] std::string_view take_line(std::string_view& text);
 
 /// How many of the numbers `ascending` are below each of `ends` and not below the one before; without zeros.
 template <typename Number>
@@ -29,29 +40,17 @@ template <typename Number>
 }
 
 /// Some samples of another data set, in the given order; of one in shards in ascending order.
-class Subset final : public Dataset {
+class Subset final : public WrappedDataset {
  public:
   /// All parts of one set share `whole`.
   Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices);
   [[nodiscard]] std::int64_t size() const override { return static_cast<std::int64_t>(indices_.size()); }
-  [[nodiscard]] ImageFormat format() const override { return whole_->format(); }
-  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override;
-  std::int32_t read_part(std::int64_t index, const ChooseBox& choose,
-                         std::span<std::uint8_t> pixels) const override;
-  [[nodiscard]] std::int32_t label(std::int64_t index) const override;
-  [[nodiscard]] std::string sample_name(std::int64_t index) const override;
-  [[nodiscard]] std::string list_entry(std::int64_t index) const override;
-  [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override;
-  [[nodiscard]] std::span<const std::uint8_t> encoded(std::int64_t index,
-                                                      std::vector<std::uint8_t>& buffer) const override;
-  [[nodiscard]] bool reads_from_memory() const override { return whole_->reads_from_memory(); }
   [[nodiscard]] std::vector<std::int64_t> shard_sizes() const override;
   [[nodiscard]] std::unique_ptr<Dataset> as_evaluated() const override;
 
  private:
-  [[nodiscard]] std::int64_t at(std::int64_t index) const;
+  [[nodiscard]] std::int64_t at(std::int64_t index) const override;
 
-  std::shared_ptr<const Dataset> whole_;
   std::vector<std::int64_t> indices_;
 };
 
@@ -85,6 +84,7 @@ struct Spec {
   std::string directory;  ///< after ':', with a leading ~ replaced by $HOME; empty if there is none
   std::map<std::string, std::string> options;
   OpenOptions how = {};  ///< the caller's options, which are not part of the text
+  [[nodiscard]] std::optional<std::string> option(const std::string& key) const;
 };
 
 /// Errors   Error(usage) for an option without '=' or given twice
@@ -98,6 +98,9 @@ void expect_options(const Spec& spec, std::span<const std::string> known);
 /// Errors   Error(usage) naming spec, key, rule and value
 [[nodiscard]] std::int64_t integer_option(const Spec& spec, const std::string& key, std::int64_t otherwise,
                                           std::int64_t low, std::int64_t high);
+/// The same for `text`, which is the option's value or a part of it.
+[[nodiscard]] std::int64_t integer_in(const Spec& spec, const std::string& key, std::string_view text,
+                                      std::int64_t low, std::int64_t high);
 
 /// The same for a decimal number.
 [[nodiscard]] double decimal_option(const Spec& spec, const std::string& key, double otherwise, double low,

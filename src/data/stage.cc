@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +21,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/thread_pool.h"
+#include "data/file_bytes.h"
 #include "data/shards/shards.h"
 #include "data/spec.h"
 
@@ -32,10 +32,6 @@ namespace fs = std::filesystem;
 using base::ErrorKind;
 
 constexpr std::string_view kPartial = ".paceline-partial-";
-
-std::int64_t time_of(const struct stat& status) {
-  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-}
 
 std::array<timespec, 2> times_of(std::int64_t modified_ns) {
   const timespec time{.tv_sec = modified_ns / 1'000'000'000, .tv_nsec = modified_ns % 1'000'000'000};
@@ -63,12 +59,11 @@ class StageList {
       base::fail(ErrorKind::usage, "data stage copies the files of a data set, but '{}' has none", text);
     staged_ = spec_.name + ":" +
               (spec_.name == "shards" ? pattern(spec_.directory) : path(fs::path(spec_.directory)));
-    for (auto begin = text.find(','); begin != std::string::npos;) {
-      const auto end = text.find(',', begin + 1);
-      const auto item = text.substr(begin + 1, end == std::string::npos ? end : end - begin - 1);
+    auto items = split_text(text, ",");
+    items.erase(items.begin());
+    for (const auto& item : items) {
       const auto key = item.substr(0, item.find('='));
       staged_ += fmt::format(",{}={}", key, option(key));
-      begin = end;
     }
     std::ranges::sort(files_);
     const auto again = std::ranges::unique(files_);
@@ -116,7 +111,7 @@ class StageList {
     struct stat status {};
     if (::stat(file.c_str(), &status) != 0)
       base::fail(ErrorKind::data, "{}: cannot be read: {}", file.string(), std::strerror(errno));
-    if (S_ISREG(status.st_mode)) files_.push_back({in, below.string(), status.st_size, time_of(status)});
+    if (S_ISREG(status.st_mode)) files_.push_back({in, below.string(), status.st_size, modified_ns(status)});
   }
 
   void add_folder(std::size_t in) {
@@ -126,7 +121,7 @@ class StageList {
     const auto note_time = [&](const fs::path& folder) {
       struct stat status {};
       if (::stat(folder.c_str(), &status) == 0)
-        folders_.emplace_back(places_[in].to / folder.lexically_relative(top), time_of(status));
+        folders_.emplace_back(places_[in].to / folder.lexically_relative(top), modified_ns(status));
     };
     const auto first = folders_.size();
     note_time(top);
@@ -168,11 +163,8 @@ class StageList {
 
   /// The copies' pattern, and the manifests beside the first shard.
   std::string pattern(const std::string& text) {
-    constexpr std::string_view kJoin = "::";
     std::string copies;
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const auto end = std::min(text.find(kJoin, begin), text.size());
-      const auto one = text.substr(begin, end - begin);
+    for (const auto& one : split_text(text, "::")) {
       const auto paths = shard_paths(one);
       const auto fixed = one.substr(0, std::min(one.find_first_of("{*?["), one.size()));
       const auto slash = fixed.rfind('/');
@@ -187,8 +179,7 @@ class StageList {
       const auto tail = slash == std::string::npos ? one : one.substr(slash + 1);
       const auto copy = (places_[in].to / tail).string();
       if (tail.find_first_of("*?[") != std::string::npos) globs_.push_back(copy);
-      copies += (copies.empty() ? "" : std::string(kJoin)) + copy;
-      begin = end + kJoin.size();
+      copies += (copies.empty() ? "" : "::") + copy;
     }
     return copies;
   }
@@ -231,11 +222,11 @@ class StageLock {
   StageLock(const fs::path& to, const StageOptions& options) {
     const auto file = to / ".paceline-stage.lock";
     constexpr mode_t kForAll = 0666;  // what the umask leaves of it
-    number_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kForAll);
-    if (number_ < 0)
+    file_ = base::Descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kForAll));
+    if (!file_.is_open())
       base::fail(ErrorKind::data, "{}: cannot be written: {}; name a directory of yours: --to", file.string(),
                  std::strerror(errno));
-    for (bool has_said = false; ::flock(number_, LOCK_EX | LOCK_NB) != 0;) {
+    for (bool has_said = false; ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0;) {
       if (errno == EINTR) continue;
       if (errno != EWOULDBLOCK) return;  // a file system without locks
       if (!std::exchange(has_said, true)) options.waits();
@@ -244,13 +235,10 @@ class StageLock {
     }
     is_held_ = true;
   }
-  ~StageLock() { ::close(number_); }
-  StageLock(const StageLock&) = delete;
-  StageLock& operator=(const StageLock&) = delete;
   [[nodiscard]] bool is_held() const { return is_held_; }
 
  private:
-  int number_ = -1;
+  base::Descriptor file_;
   bool is_held_ = false;
 };
 
@@ -259,64 +247,58 @@ class FileCopy {
  public:
   FileCopy(const fs::path& from, const fs::path& to) : from_(from), to_(to) {
     temporary_ = to.parent_path() / fmt::format("{}{}-{}", kPartial, ::getpid(), to.filename().string());
-    source_ = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
-    if (source_ < 0) fail(from_, "read");
+    source_ = base::Descriptor(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!source_.is_open()) fail(from_, "read");
     constexpr mode_t kMode = 0666;
-    copy_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kMode);
-    if (copy_ < 0) fail(temporary_, "written");
+    copy_ = base::Descriptor(
+        ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kMode));
+    if (!copy_.is_open()) fail(temporary_, "written");
   }
   ~FileCopy() {
-    if (source_ >= 0) ::close(source_);
-    if (copy_ >= 0) ::close(copy_);
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
   }
-  FileCopy(const FileCopy&) = delete;
-  FileCopy& operator=(const FileCopy&) = delete;
 
   /// Returns false if it was asked to stop.
-  bool copy(const StageFile& file, std::vector<std::byte>& buffer, const std::stop_token& stop,
+  bool copy(const StageFile& file, std::vector<std::uint8_t>& buffer, const std::stop_token& stop,
             const std::function<void(std::int64_t)>& copied) {
     base::Sha256 written, read_back;
+    std::int64_t bytes = 0;
     for (;;) {
       if (stop.stop_requested()) return false;
-      const auto count = take(source_, from_, buffer);
-      if (count == 0) break;
-      const auto piece = std::span(buffer).first(count);
+      const auto piece = read(source_, from_, bytes, buffer);
+      if (piece.empty()) break;
       written.update(piece);
-      for (auto rest = piece; !rest.empty();) {
-        const auto put = ::write(copy_, rest.data(), rest.size());
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) fail(to_, "written");
-        rest = rest.subspan(static_cast<std::size_t>(put));
-      }
-      copied(static_cast<std::int64_t>(count));
+      if (!write_all(copy_.get(), piece)) fail(to_, "written");
+      bytes += std::ssize(piece);
+      copied(std::ssize(piece));
     }
     struct stat now {};
-    if (::fstat(source_, &now) != 0 || now.st_size != file.bytes || time_of(now) != file.modified_ns ||
-        ::lseek(copy_, 0, SEEK_END) != file.bytes)
+    if (::fstat(source_.get(), &now) != 0 || now.st_size != file.bytes ||
+        modified_ns(now) != file.modified_ns || bytes != file.bytes)
       base::fail(ErrorKind::data,
                  "{}: changed while it was copied ({} bytes, then {}); stage again when nobody writes it",
                  from_.string(), file.bytes, now.st_size);
-    ::lseek(copy_, 0, SEEK_SET);
-    for (auto count = take(copy_, to_, buffer); count > 0; count = take(copy_, to_, buffer))
-      read_back.update(std::span(buffer).first(count));
+    std::int64_t at = 0;
+    for (auto piece = read(copy_, to_, 0, buffer); !piece.empty(); piece = read(copy_, to_, at, buffer)) {
+      read_back.update(piece);
+      at += std::ssize(piece);
+    }
     if (written.digits() != read_back.digits())
       base::fail(ErrorKind::data,
                  "{}: reads otherwise than it was written (SHA-256); is this disk broken? Name another: --to",
                  to_.string());
-    if (::futimens(copy_, times_of(file.modified_ns).data()) != 0) fail(to_, "given its time");
+    if (::futimens(copy_.get(), times_of(file.modified_ns).data()) != 0) fail(to_, "given its time");
     if (::rename(temporary_.c_str(), to_.c_str()) != 0) fail(to_, "written");
     temporary_.clear();
     return true;
   }
 
  private:
-  static std::size_t take(int number, const fs::path& path, std::vector<std::byte>& buffer) {
-    for (;;) {
-      const auto count = ::read(number, buffer.data(), buffer.size());
-      if (count >= 0) return static_cast<std::size_t>(count);
-      if (errno != EINTR) fail(path, "read");
-    }
+  static std::span<const std::byte> read(const base::Descriptor& file, const fs::path& path, std::int64_t at,
+                                         std::span<std::uint8_t> buffer) {
+    const auto count = read_at(file.get(), static_cast<std::uint64_t>(at), buffer);
+    if (count < 0) fail(path, "read");
+    return std::as_bytes(buffer.first(static_cast<std::size_t>(count)));
   }
   [[noreturn]] static void fail(const fs::path& path, const char* what) {
     base::fail(ErrorKind::data, "{}: cannot be {}: {}", path.string(), what, std::strerror(errno));
@@ -324,13 +306,13 @@ class FileCopy {
 
   const fs::path &from_, &to_;
   fs::path temporary_;
-  int source_ = -1, copy_ = -1;
+  base::Descriptor source_, copy_;
 };
 
 bool is_there(const StageList& list, const StageFile& file) {
   struct stat status {};
   return ::lstat(list.to(file).c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
-         status.st_size == file.bytes && time_of(status) == file.modified_ns;
+         status.st_size == file.bytes && modified_ns(status) == file.modified_ns;
 }
 
 /// Copies `files`; returns false if it was asked to stop.
@@ -338,7 +320,7 @@ bool copy_files(const StageList& list, const std::vector<const StageFile*>& file
                 const StageOptions& options) {
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   base::ThreadPool pool(options.threads);
-  std::vector<std::vector<std::byte>> buffers(static_cast<std::size_t>(pool.threads()));
+  std::vector<std::vector<std::uint8_t>> buffers(static_cast<std::size_t>(pool.threads()));
   std::atomic<bool> ends = false;
   std::mutex mutex;
   std::int64_t done = 0;

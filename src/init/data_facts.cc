@@ -248,7 +248,7 @@ void inspect_images(const Parts& parts, int threads, DataFacts& facts) {
     for (std::size_t i = 0; i < seen.size(); ++i) {
       const auto& one = seen[i];
       if (!one.broken.empty())
-        facts.broken.push_back(fmt::format("{}: {}", part->name(samples[i]), one.broken));
+        facts.broken.push_back(fmt::format("{}: {}", part->sample_name(samples[i]), one.broken));
       facts.grey += one.grey;
       facts.plain += one.plain;
       facts.turned += one.header.turn > 1 ? 1 : 0;

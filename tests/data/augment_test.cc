@@ -84,7 +84,7 @@ TEST(Augment, TrainsOnTheSameAsItEvaluatesWithoutCropAndFlip) {
   const Augment augment(kFormat, bytes_as_they_are(0, false));
   const auto pixels = numbered_pixels(kFormat);
   std::vector<float> trained(pixels.size()), evaluated(pixels.size());
-  augment.train(pixels, 0, 3, 14, trained);
+  augment.show(pixels, augment.draw(0, 3, 14), trained);
   augment.evaluate(pixels, evaluated);
   EXPECT_EQ(trained, evaluated);
 }
@@ -113,7 +113,7 @@ TEST(Augment, GivesEveryCropAndFlipWithEqualChanceAndNothingElse) {
           std::vector<float> dst(pixels.size());
           constexpr int kDraws = 20000;
           for (int position = 0; position < kDraws; ++position) {
-            augment.train(pixels, 7, 0, position, dst);
+            augment.show(pixels, augment.draw(7, 0, position), dst);
             const auto seen = rounded(dst);
             ASSERT_TRUE(chance.contains(seen)) << "padding " << padding << " position " << position;
             ++count[seen];
@@ -133,7 +133,7 @@ TEST(Augment, AlternatingFlipsShowEachImageMirroredEveryOtherEpoch) {
   const auto pixels = numbered_pixels(kFormat);
   const auto is_mirrored = [&](std::int64_t index, std::int64_t epoch, std::int64_t position) {
     std::vector<float> dst(pixels.size());
-    augment.train(pixels, index, epoch, position, dst);
+    augment.show(pixels, augment.draw(index, epoch, position), dst);
     const auto seen = rounded(dst);
     EXPECT_TRUE(seen == seen_through({0, 0, false}, pixels, kFormat) ||
                 seen == seen_through({0, 0, true}, pixels, kFormat));
@@ -156,7 +156,7 @@ TEST(Augment, EvaluationViewsAreMirroredAndMovedByAPixel) {
                         {1, 1, true, true},  {-1, -1, false, true}, {-1, -1, true, true}};
   for (int view = 0; view < kMostViews; ++view) {
     std::vector<float> dst(pixels.size());
-    augment.evaluate_view(pixels, view, dst);
+    augment.show(pixels, Augment::view_draw(0, view), dst);
     EXPECT_EQ(rounded(dst), seen_through(views[view], pixels, kFormat)) << view;
   }
 }
@@ -166,7 +166,7 @@ TEST(Augment, IsAFunctionOfSeedEpochAndPosition) {
   const auto at = [&](std::uint64_t seed, std::int64_t epoch, std::int64_t position) {
     const Augment augment = full_augment(kFormat, seed);
     std::vector<float> dst(pixels.size());
-    augment.train(pixels, 7, epoch, position, dst);
+    augment.show(pixels, augment.draw(7, epoch, position), dst);
     return dst;
   };
   EXPECT_EQ(at(1, 2, 3), at(1, 2, 3));

@@ -167,7 +167,7 @@ TEST(EvaluationBatches, ShowsEverySampleInAllItsViews) {
         const auto item = static_cast<int>(at / bytes);
         dataset.read(sample + item / views, pixels);
         EXPECT_EQ(batch->labels[static_cast<std::size_t>(item / views)], sample + item / views);
-        augment.evaluate_view(pixels, item % views, expected);
+        augment.show(pixels, Augment::view_draw(0, item % views), expected);
         EXPECT_THAT(batch->images.subspan(at, bytes), testing::ElementsAreArray(expected));
       }
       sample += batch->count();

@@ -132,8 +132,8 @@ TEST_P(Gathered, AreTheTrainingFormsForAnyCropFlipAndFill) {
           const std::int64_t index = i * 3 % Stored::kImages, epoch = i / 20, position = 1000 + i;
           draws.push_back(augment.draw(index, epoch, position));
           EXPECT_EQ(draws.back().index, index);
-          augment.train(stored.image(index), index, epoch, position,
-                        std::span(images).subspan(static_cast<std::size_t>(i) * values, values));
+          augment.show(stored.image(index), draws.back(),
+                       std::span(images).subspan(static_cast<std::size_t>(i) * values, values));
         }
         expect_both(stored, augment, draws, images);
       }
@@ -174,7 +174,7 @@ TEST_P(Gathered, AreTheEvaluationFormsAndTheirViews) {
     for (int view = 0; view < data::kMostViews; ++view) {
       const std::size_t at = draws.size() * values;
       draws.push_back(Augment::view_draw(index, view));
-      augment.evaluate_view(stored.image(index), view, std::span(images).subspan(at, values));
+      augment.show(stored.image(index), Augment::view_draw(0, view), std::span(images).subspan(at, values));
       if (view > 0) continue;
       std::vector<float> plain(values);
       augment.evaluate(stored.image(index), plain);

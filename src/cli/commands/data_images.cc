@@ -249,7 +249,7 @@ int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
         base::fail(
             base::ErrorKind::data,
             "{}: the image cannot be decoded: {}; replace it, or pack without such images: --bad-images skip",
-            part.set->name(i), broken.what());
+            part.set->sample_name(i), broken.what());
       }
       const auto label = static_cast<std::size_t>(part.set->label(i));
       // Numbers as names keep the order of the folder, and thereby the training.

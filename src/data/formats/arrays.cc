@@ -59,7 +59,7 @@ void check_part(const ArrayPart& train, const LabelNumbers& classes, const Array
 }
 
 /// Holds back `fraction` of every class as test set.
-void cut_test_set(Source& source, double fraction) {
+void cut_test_set(const Spec& spec, double fraction, Source& source) {
   std::shared_ptr<const Dataset> whole = std::move(source.train);
   std::vector<std::int32_t> labels;
   for (std::int64_t i = 0; i < whole->size(); ++i) labels.push_back(whole->label(i));
@@ -69,7 +69,7 @@ void cut_test_set(Source& source, double fraction) {
         ErrorKind::data,
         "data '{}': no class of the {} images is large enough to hold images back for testing; add images, or "
         "a test part",
-        source.spec, labels.size());
+        spec.text, labels.size());
   source.notes.push_back(fmt::format(
       "no test part: {} of {} images are the test set, {:g} of every class, the same ones for every seed",
       cut.part.size(), labels.size(), fraction));
@@ -121,7 +121,6 @@ Source source_of_arrays(const Spec& spec, ArrayParts parts) {
     base::fail(ErrorKind::data, "{}: holds no images; fetch the file again", parts.train->where);
   const auto classes = number_classes(parts.train->where_labels, counts);
   Source source;
-  source.spec = spec.text;
   source.class_names = classes.names();
   source.range = range_option(spec);
   const auto opened = [&](ArrayPart& part) {
@@ -147,7 +146,7 @@ Source source_of_arrays(const Spec& spec, ArrayParts parts) {
     source.notes.emplace_back("no test part: the validation part is the test set");
   }
   if (!source.test)
-    cut_test_set(source, test_part);
+    cut_test_set(spec, test_part, source);
   else if (spec.options.contains("test"))
     source.notes.push_back(
         fmt::format("test={} changes nothing: there is a test or validation part", spec.options.at("test")));

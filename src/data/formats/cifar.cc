@@ -267,9 +267,8 @@ CifarFolder find_folder(const Spec& spec, const CifarSet& set) {
 }
 
 /// The images of the named files as the two parts of a source.
-Source source_of(const Spec& spec, const CifarFolder& folder, const CifarSet& set,
-                 const std::vector<std::string>& train_files, const std::string& test_file,
-                 const std::string& named) {
+Source source_of(const CifarFolder& folder, const CifarSet& set, const std::vector<std::string>& train_files,
+                 const std::string& test_file, const std::string& named) {
   const auto read = [&](const std::string& name) { return folder.version->read(folder.path / name, set); };
   std::vector<CifarFile> files, test_files;
   for (const auto& name : train_files) files.push_back(read(name));
@@ -277,7 +276,6 @@ Source source_of(const Spec& spec, const CifarFolder& folder, const CifarSet& se
   auto train = std::make_unique<CifarDataset>(std::move(files));
   auto test = std::make_unique<CifarDataset>(std::move(test_files));
   Source source;
-  source.spec = spec.text;
   source.description = fmt::format("{}: {} training images ({}), {} test images ({}), 32x32x3{}", set.title,
                                    train->size(), named, test->size(), test_file, folder.version->words);
   source.resident_bytes = train->resident_bytes() + test->resident_bytes();
@@ -334,13 +332,10 @@ Source open_cifar10(const Spec& spec) {
   const auto set = cifar10_set();
   const auto folder = find_folder(spec, set);
   const std::string ending = folder.version->ending;
-  const auto option = spec.options.find("test");
   std::vector<std::string> train_files;
   for (int i = 1; i <= 5; ++i) train_files.push_back(fmt::format("data_batch_{}{}", i, ending));
-  Source source = source_of(spec, folder, set, train_files,
-                            option == spec.options.end() ? "test_batch" + ending : option->second,
+  Source source = source_of(folder, set, train_files, spec.option("test").value_or("test_batch" + ending),
                             "data_batch_1..5" + ending);
-  source.name = "cifar10";
   source.class_names = {"airplane", "automobile", "bird",  "cat",  "deer",
                         "dog",      "frog",       "horse", "ship", "truck"};
   // Per channel over the 50,000 training images; the values in common use.
@@ -350,17 +345,16 @@ Source open_cifar10(const Spec& spec) {
 }
 
 Source open_cifar100(const Spec& spec) {
-  const auto given = spec.options.find("labels");
-  const bool is_coarse = given != spec.options.end() && given->second == "coarse";
-  if (given != spec.options.end() && !is_coarse && given->second != "fine")
+  const auto labels = spec.option("labels").value_or("fine");
+  const bool is_coarse = labels == "coarse";
+  if (!is_coarse && labels != "fine")
     base::fail(ErrorKind::usage,
                "data '{}': labels is fine (100 classes) or coarse (20), not '{}'; correct it", spec.text,
-               given->second);
+               labels);
   const auto set = cifar100_set(is_coarse);
   const auto folder = find_folder(spec, set);
   const std::string ending = folder.version->ending, train_file = "train" + ending;
-  Source source = source_of(spec, folder, set, {train_file}, "test" + ending, train_file);
-  source.name = "cifar100";
+  Source source = source_of(folder, set, {train_file}, "test" + ending, train_file);
   source.description += is_coarse ? ", 20 coarse classes" : ", 100 classes";
   source.class_names = base::words_of(is_coarse ? kCoarseNames : kFineNames);
   // Per channel over the 50,000 training images; the values in common use.

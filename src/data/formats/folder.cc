@@ -2,17 +2,16 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
+#include "data/file_bytes.h"
 #include "data/image/dataset.h"
 #include "data/image/scan.h"
 #include "data/image/tar.h"
@@ -38,30 +37,22 @@ class FolderStore final : public ImageStore {
                                                     std::vector<std::uint8_t>& buffer) const override {
     const fs::path file = path(index);
     // O_NONBLOCK: a pipe with the name of an image would block for ever.
-    const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const base::Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
-    bool good = descriptor >= 0 && ::fstat(descriptor, &status) == 0;
-    const bool is_file = good && S_ISREG(status.st_mode);
-    good = is_file;
-    std::size_t got = 0;
-    if (good) {
+    const bool is_open = opened.is_open() && ::fstat(opened.get(), &status) == 0;
+    if (is_open && !S_ISREG(status.st_mode))
+      base::fail(ErrorKind::data, "{}: is not a regular file; remove it", file.string());
+    std::int64_t got = -1;
+    if (is_open) {
       const auto bytes = static_cast<std::size_t>(status.st_size);
       if (buffer.size() < bytes) buffer.resize(bytes);
-      while (good && got < bytes) {
-        const auto count = ::read(descriptor, buffer.data() + got, bytes - got);
-        if (count == 0) break;  // the file was shortened meanwhile: the decoder notices that
-        good = count > 0;
-        got += good ? static_cast<std::size_t>(count) : 0;
-      }
+      got = read_at(opened.get(), 0, std::span(buffer).first(bytes));
     }
-    const int error = errno;
-    if (descriptor >= 0) ::close(descriptor);
-    if (descriptor >= 0 && !is_file)
-      base::fail(ErrorKind::data, "{}: is not a regular file; remove it", file.string());
-    if (!good)
+    if (got < 0)
       base::fail(ErrorKind::data, "{}: cannot be read: {}; was it moved since it was listed?", file.string(),
-                 std::strerror(error));
-    return std::span<const std::uint8_t>(buffer).first(got);
+                 std::strerror(errno));
+    // Fewer than the file had when it was opened: it was shortened meanwhile, which the decoder notices.
+    return std::span<const std::uint8_t>(buffer).first(static_cast<std::size_t>(got));
   }
 
   [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override {
@@ -88,7 +79,6 @@ Source open_listed(const Spec& spec, std::shared_ptr<const ImageStore> store, co
   auto notes = spec.options.contains("labels") ? std::vector<std::string>()
                                                : check_passed_over(spec.text, listing, passed);
   Source source = open_images(spec, std::move(store), listing);
-  source.name = "folder";
   source.notes.insert(source.notes.end(), notes.begin(), notes.end());
   if (files > 0)
     source.notes.push_back(fmt::format("skipped: {} not end in {}",

@@ -9,28 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "base/rng.h"
 #include "data/dataset.h"
 #include "data/spec.h"
 
 namespace paceline::data {
-
-// Draws one synthetic image in integer arithmetic: the same bits with every compiler and instruction set.
-
-inline constexpr int kSide = 32;  ///< of the square image
-
-/// The three cues of a class, each 0 .. 4.
-struct Cues {
-  int shape = 0;    ///< disc, square, triangle, cross, ring
-  int texture = 0;  ///< stripes, checks, dots, bands, halves
-  int scheme = 0;   ///< two colours of a wheel of five that are not neighbours
-  bool operator==(const Cues&) const = default;
-};
-
-/// Draws an object with `cues`, its surroundings and noise; everything else is random, from `rng`.
-///
-/// Shapes   pixels uint8 [kSide][kSide][3]
-void draw_synthetic(const Cues& cues, base::Rng& rng, std::span<std::uint8_t> pixels);
 
 // Reads a file of CIFAR-10's Python version, as torchvision downloads it to cifar-10-batches-py: a pickled
 // dictionary with "data", a byte array [images][3072] (red, green, blue plane), and "labels", a list.
@@ -125,6 +107,13 @@ struct CifarPythonBatch {
 // (tests/data/formats/synthetic_test.cc measures how little). docs/formats.md has the recipe and the
 // accuracy of networks on it.
 
+/// The three cues of a class, each 0 .. 4.
+struct Cues {
+  int shape = 0;    ///< disc, square, triangle, cross, ring
+  int texture = 0;  ///< stripes, checks, dots, bands, halves
+  int scheme = 0;   ///< two colours of a wheel of five that are not neighbours
+  bool operator==(const Cues&) const = default;
+};
 /// No two classes share two cues.
 [[nodiscard]] Cues cues_of_class(int label);
 

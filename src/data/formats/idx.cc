@@ -231,20 +231,19 @@ std::vector<EmnistFound> find_emnist(const fs::path& given) {
 
 /// The split that the option `split` names, or the only one; null where `given` is none of EMNIST's.
 std::optional<EmnistFound> emnist_of(const Spec& spec) {
-  const auto option = spec.options.find("split");
-  if (option == spec.options.end() && find_mnist(spec.directory)) return std::nullopt;
+  const auto split = spec.option("split");
+  if (!split && find_mnist(spec.directory)) return std::nullopt;
   const auto found = find_emnist(spec.directory);
-  if (option == spec.options.end() && found.size() < 2)
-    return found.empty() ? std::nullopt : std::optional(found.front());
+  if (!split && found.size() < 2) return found.empty() ? std::nullopt : std::optional(found.front());
   std::string names;
   for (const auto& one : found) {
-    if (option != spec.options.end() && option->second == one.split->name) return one;
+    if (split == one.split->name) return one;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", one.split->name);
   }
   base::fail(ErrorKind::data, "data '{}': {} holds {} of EMNIST{}; choose one: split=NAME", spec.text,
              found.empty() ? spec.directory : found.front().directory.string(),
              names.empty() ? "no split" : "the splits " + names,
-             option == spec.options.end() ? "" : fmt::format(", but no '{}'", option->second));
+             split ? fmt::format(", but no '{}'", *split) : "");
 }
 
 /// A file of IDX images with another name, which may be what was meant; "" if there is none.
@@ -300,7 +299,6 @@ std::optional<Source> arrays_of_mnist(const Spec& spec) {
     if (format.channels != 1)
       base::fail(ErrorKind::data, "{}: its images have {} channels, but MNIST's have 1; open it as npz:{}",
                  (given / files).string(), format.channels, (given / files).string());
-    source.name = "mnist";
     source.description =
         fmt::format("MNIST ({}): {} training images, {} test images, {}x{}x1{}", files, source.train->size(),
                     source.test->size(), format.height, format.width,
@@ -363,8 +361,6 @@ Source open_mnist(const Spec& spec) {
         train->image_path().string(), train->format().height, train->format().width);
 
   Source source;
-  source.spec = spec.text;
-  source.name = "mnist";
   LabelNumbers numbers{.first = 0, .count = kDigits};
   std::string set = "MNIST";
   if (split) {

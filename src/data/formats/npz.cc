@@ -4,9 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
-#include <cstring>
 #include <string_view>
 
 #include "base/error.h"
@@ -23,6 +21,7 @@ namespace fs = std::filesystem;
 using base::ErrorKind;
 
 constexpr std::int64_t kMostArraySide = 4096;
+constexpr std::string_view kNumpyMagic = "\x93NUMPY";
 
 /// Reads the header of a .npy file, a dictionary as Python prints it: {'descr': '<u2', 'fortran_order':
 /// False, 'shape': (3, 4), }.
@@ -161,7 +160,7 @@ Arrays read_members(const fs::path& path, std::span<const std::string> wanted,
   constexpr std::int64_t kMostPacked = 1032;  // to 1, of deflate
   const auto file = FileBytes::map(path);
   const auto bytes = file.bytes();
-  if (bytes.size() >= 6 && std::memcmp(bytes.data(), "\x93NUMPY", 6) == 0)
+  if (as_chars(bytes).starts_with(kNumpyMagic))
     base::fail(ErrorKind::data,
                "{}: is one array (.npy), but images and labels are several; write them into one file: "
                "numpy.savez('set.npz', train_images=..., train_labels=..., test_images=..., test_labels=...)",
@@ -290,7 +289,7 @@ std::vector<std::int64_t> read_labels(const std::string& where, const NpyArray& 
 
 NpyArray parse_npy(const std::string& where, std::span<const std::uint8_t> bytes) {
   constexpr std::size_t kBegin = 10;
-  if (bytes.size() < kBegin || std::memcmp(bytes.data(), "\x93NUMPY", 6) != 0)
+  if (bytes.size() < kBegin || !as_chars(bytes).starts_with(kNumpyMagic))
     base::fail(ErrorKind::data,
                "{}: is no array of NumPy (it does not begin with \\x93NUMPY); write the file again", where);
   const int version = bytes[6];
@@ -305,8 +304,7 @@ NpyArray parse_npy(const std::string& where, std::span<const std::uint8_t> bytes
     base::fail(ErrorKind::data, "{}: its header has {} bytes, but {} follow; it is cut short: fetch it again",
                where, length, bytes.size() - begin);
   NpyArray array;
-  const auto* const text = reinterpret_cast<const char*>(bytes.data() + begin);
-  const bool is_fortran = HeaderReader(where, std::string_view(text, length)).read(array);
+  const bool is_fortran = HeaderReader(where, as_chars(bytes.subspan(begin, length))).read(array);
   array.values = bytes.subspan(begin + length);
   std::size_t needed = static_cast<std::size_t>(array.bytes);
   for (const auto extent : array.shape)
@@ -379,7 +377,6 @@ Source open_npz(const Spec& spec) {
     base::fail(ErrorKind::data, "data '{}': there is no file {}; give a .npz file, as of MedMNIST", spec.text,
                path.string());
   Source source = source_of_arrays(spec, read_npz(spec, path));
-  source.name = "npz";
   const auto format = source.train->format();
   source.description =
       fmt::format("arrays of {} classes: {} training images, {}{} test images, {}x{}x{}", source.classes(),

@@ -64,10 +64,8 @@ bool Pickle::read_value(std::uint8_t operation, std::size_t offset) {
       push({.kind = Kind::truth, .offset = offset, .number = operation == 0x88 ? 1 : 0});
       return true;
     case 'K':
-      number(take_number(1));
-      return true;
     case 'M':
-      number(take_number(2));
+      number(take_number(operation == 'K' ? 1 : 2));
       return true;
     case 'J':
       number(static_cast<std::int32_t>(take_number(4)));

@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -18,14 +16,6 @@ using base::ErrorKind;
 
 /// Images below this side are no images of digits, but a table of something else.
 constexpr std::size_t kLeastTableSide = 8, kMostTableSide = 1024;
-
-std::string_view take_table_line(std::string_view& text) {
-  const auto end = std::min(text.find('\n'), text.size());
-  auto line = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return line;
-}
 
 bool has_names(std::string_view line) {
   if (line.starts_with('"')) line.remove_prefix(1);
@@ -46,9 +36,8 @@ bool is_pixel_table(const fs::path& path) {
   if (!fs::is_regular_file(path, unknown)) return false;
   try {
     const auto file = FileBytes::map(path);
-    std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-    text = text.substr(0, kMostTableSide * kMostTableSide * 4);
-    const auto line = take_table_line(text);
+    auto text = as_chars(file.bytes()).substr(0, kMostTableSide * kMostTableSide * 4);
+    const auto line = take_line(text);
     file.require_read();
     return side_in(line) > 0 &&
            (has_names(line) || line.find_first_not_of("0123456789,") == std::string_view::npos);
@@ -59,11 +48,11 @@ bool is_pixel_table(const fs::path& path) {
 
 ArrayPart read_pixel_table(const fs::path& path) {
   const auto file = FileBytes::map(path);
-  std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  auto text = as_chars(file.bytes());
   if (text.empty()) base::fail(ErrorKind::data, "{}: is empty; fetch it again", path.string());
   std::size_t number = 1;
   auto first = text;
-  const auto head = take_table_line(first);
+  const auto head = take_line(first);
   if (has_names(head)) {
     text = first;
     ++number;
@@ -82,7 +71,7 @@ ArrayPart read_pixel_table(const fs::path& path) {
   part.pixels.reserve(
       std::min(text.size() / 2, static_cast<std::size_t>(std::ranges::count(text, '\n') + 1) * side * side));
   for (; !text.empty(); ++number) {
-    const auto line = take_table_line(text);
+    const auto line = take_line(text);
     if (line.empty() && text.empty()) break;
     const char* at = line.data();
     const char* const end = line.data() + line.size();

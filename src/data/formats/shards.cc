@@ -1,13 +1,10 @@
 #include "data/shards/shards.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -24,11 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using base::ErrorKind;
 
-std::string given(const Spec& spec, const char* key) {
-  const auto found = spec.options.find(key);
-  return found == spec.options.end() ? "" : found->second;
-}
-
 /// The files that an option names: beside the training shards, or where the path leads.
 ///
 /// Errors   as shard_paths(), of the first of these places
@@ -44,18 +36,13 @@ std::vector<fs::path> beside(const fs::path& first_shard, const std::string& pat
   }
 }
 
-std::optional<std::int64_t> as_number(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+std::optional<std::int64_t> as_number(const std::string& text) { return base::to_number<std::int64_t>(text); }
 
 /// The classes by the labels' texts.
 class Classes {
  public:
   Classes(const Spec& spec, const fs::path& first_shard, const ShardIndex& train) : spec_(spec) {
-    if (const auto file = given(spec, "classes"); !file.empty()) {
+    if (const auto file = spec.option("classes").value_or(""); !file.empty()) {
       read_names(beside(first_shard, file).front());
       // Names may be numbers too, as of folders "1" to "10": labels that can be lines of the file are lines.
       if (std::ranges::all_of(train.texts, [&](const auto& text) {
@@ -93,13 +80,9 @@ class Classes {
  private:
   void read_names(const fs::path& path) {
     const auto file = path.string();
-    std::string_view text, rest;
     const std::string whole = base::read_regular_file(path, std::int64_t{1} << 26);
-    for (rest = whole; !rest.empty();) {
-      const auto end = std::min(rest.find('\n'), rest.size());
-      text = rest.substr(0, end);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-      if (text.ends_with('\r')) text.remove_suffix(1);
+    for (std::string_view rest = whole; !rest.empty();) {
+      const auto text = take_line(rest);
       if (text.empty())
         base::fail(ErrorKind::data, "{}: line {} is empty, but each line names a class; remove it", file,
                    names_.size() + 1);
@@ -163,7 +146,7 @@ void note_others(const char* part, const ShardIndex& index, std::vector<std::str
 
 Source open_shards(const Spec& spec) {
   const auto paths = shard_paths(spec.directory);
-  const auto field = given(spec, "label");
+  const auto field = spec.option("label").value_or("");
   auto train = open_shard_index(paths, field, spec.how.threads);
   Arranged arranged;
   arranged.has_parts = true;
@@ -181,7 +164,7 @@ Source open_shards(const Spec& spec) {
   for (const auto& path : paths) part_of[path] = "training";
   for (const auto& [key, part, verb] : {std::tuple{"validation", &arranged.validation, "validate"},
                                         std::tuple{"test", &arranged.test, "test"}}) {
-    const auto pattern = given(spec, key);
+    const auto pattern = spec.option(key).value_or("");
     if (pattern.empty()) continue;
     const auto its = beside(paths.front(), pattern);
     for (const auto& path : its)
@@ -196,7 +179,6 @@ Source open_shards(const Spec& spec) {
     others += fmt::format(" and {} to {}", its.size(), verb);
   }
   Source source = open_arranged(spec, store, std::move(arranged), nullptr);
-  source.name = "shards";
   source.description +=
       fmt::format("; in {}{}", base::counted(static_cast<std::int64_t>(shards), "shard"), others);
   source.resident_bytes += store->resident_bytes();

@@ -25,6 +25,8 @@
 namespace paceline::data {
 namespace {
 
+constexpr int kSide = 32;  ///< of the square image
+
 using Colour = std::array<int, 3>;
 using Canvas = std::array<std::int16_t, kSide * kSide * 3>;
 
@@ -277,6 +279,19 @@ void expose(base::Rng& rng, const Canvas& canvas, std::span<std::uint8_t> pixels
   }
 }
 
+/// Draws an object with `cues`, its surroundings and noise; everything else is random, from `rng`. In integer
+/// arithmetic: the same bits with every compiler and instruction set.
+///
+/// Shapes   pixels uint8 [kSide][kSide][3]
+void draw_synthetic(const Cues& cues, base::Rng& rng, std::span<std::uint8_t> pixels) {
+  Canvas canvas;
+  draw_ground(rng, canvas);
+  for (int count = draw_between(rng, 2, 4); count > 0; --count) draw_distractor(rng, canvas);
+  draw_object(cues, rng, canvas);
+  draw_distractor(rng, canvas);
+  expose(rng, canvas, pixels);
+}
+
 constexpr int kClasses = 10;
 constexpr std::uint32_t kFalseCueOf16 = 2;  // in 2 of 16 images one cue is drawn at random instead
 
@@ -364,15 +379,6 @@ class SyntheticDataset final : public Dataset {
 
 }  // namespace
 
-void draw_synthetic(const Cues& cues, base::Rng& rng, std::span<std::uint8_t> pixels) {
-  Canvas canvas;
-  draw_ground(rng, canvas);
-  for (int count = draw_between(rng, 2, 4); count > 0; --count) draw_distractor(rng, canvas);
-  draw_object(cues, rng, canvas);
-  draw_distractor(rng, canvas);
-  expose(rng, canvas, pixels);
-}
-
 Cues cues_of_class(int label) {
   base::expects(label >= 0 && label < kClasses, "0 <= label < 10");
   // Classes i and 5 + i share a shape; no two share two cues (a test goes through all pairs).
@@ -391,8 +397,6 @@ Source open_synthetic(const Spec& spec) {
       .classes = static_cast<int>(integer_option(spec, "classes", kClasses, 2, 100'000)),
       .delay = std::chrono::microseconds(integer_option(spec, "delay-us", 0, 0, 10'000'000))};
   Source source;
-  source.spec = spec.text;
-  source.name = "synthetic";
   source.description = fmt::format(
       "synthetic data (drawn, not photographed; seed {}): {} training images, {} test images, {}x{}x3",
       form.seed, train, test, form.side, form.side);

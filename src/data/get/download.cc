@@ -17,7 +17,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/sha256.h"
+#include "data/file_bytes.h"
 
 namespace paceline::data {
 
@@ -44,32 +46,23 @@ constexpr double kProgressS = 0.2;
 /// The downloaded part of a file, kept open and locked while it grows.
 class PartialFile {
  public:
-  explicit PartialFile(fs::path path) : path_(std::move(path)) {
-    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (descriptor_ < 0) fail("cannot be written");
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
+  explicit PartialFile(fs::path path)
+      : path_(std::move(path)),
+        file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
+    if (!file_.is_open()) fail("cannot be written");
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0)
       base::fail(ErrorKind::data, "{}: another process is writing it; wait for that one, or end it",
                  path_.string());
   }
-  ~PartialFile() { ::close(descriptor_); }
-  PartialFile(const PartialFile&) = delete;
-  PartialFile& operator=(const PartialFile&) = delete;
 
-  [[nodiscard]] std::int64_t bytes() const { return ::lseek(descriptor_, 0, SEEK_END); }
+  [[nodiscard]] std::int64_t bytes() const { return ::lseek(file_.get(), 0, SEEK_END); }
   void clear() {
-    if (::ftruncate(descriptor_, 0) != 0) fail("cannot be emptied");
+    if (::ftruncate(file_.get(), 0) != 0) fail("cannot be emptied");
   }
   /// False, with errno, if the disk accepts no more.
   [[nodiscard]] bool append(const char* data, std::size_t count) {
-    ::lseek(descriptor_, 0, SEEK_END);
-    while (count > 0) {
-      const auto written = ::write(descriptor_, data, count);
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return false;
-      data += written;
-      count -= static_cast<std::size_t>(written);
-    }
-    return true;
+    ::lseek(file_.get(), 0, SEEK_END);
+    return write_all(file_.get(), std::as_bytes(std::span(data, count)));
   }
   void rename_to(const fs::path& target) {
     std::error_code error;
@@ -85,11 +78,7 @@ class PartialFile {
 
  private:
   fs::path path_;
-  int descriptor_ = -1;
-};
-
-struct EasyCloser {
-  void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
+  base::Descriptor file_;
 };
 
 /// What the callbacks of one transfer share.
@@ -139,7 +128,7 @@ const char* std_environment(const char* name) { return std::getenv(name); }
 
 /// One request for the missing bytes.
 Attempt request(const std::string& url, Transfer& transfer) {
-  const std::unique_ptr<CURL, EasyCloser> handle(curl_easy_init());
+  const std::unique_ptr<CURL, void (*)(CURL*)> handle(curl_easy_init(), curl_easy_cleanup);
   base::expects(handle != nullptr, "libcurl has the memory for a transfer");
   CURL* const curl = handle.get();
   char said[CURL_ERROR_SIZE] = "";

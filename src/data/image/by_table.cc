@@ -1,8 +1,6 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <system_error>
@@ -38,6 +36,11 @@ std::optional<FolderPart> part_in(std::string_view path) {
   return std::nullopt;
 }
 
+std::optional<Split> split_in(std::string_view path) {
+  const auto part = part_in(path);
+  return part ? std::optional(part->split) : std::nullopt;
+}
+
 constexpr const char* kPartWords[kSplits] = {"train", "val", "test"};
 
 std::string table_path(const Spec& spec) {
@@ -51,13 +54,8 @@ std::string table_path(const Spec& spec) {
              spec.text, file, spec.directory);
 }
 
-std::string option_of(const Spec& spec, const char* key) {
-  const auto found = spec.options.find(key);
-  return found == spec.options.end() ? "" : found->second;
-}
-
 LabelColumns columns_of(const Spec& spec, const LabelTable& table) {
-  if (const auto name = option_of(spec, "label"); !name.empty()) {
+  if (const auto name = spec.option("label").value_or(""); !name.empty()) {
     const auto column = table.find_column(name);
     if (!column)
       base::fail(ErrorKind::usage, "data '{}': {} has no column '{}'{}", spec.text, table.path, name,
@@ -105,11 +103,7 @@ class Rows {
     const auto part = part_of_row(r);
     auto found = finder_.find(cell);
     if (found.size() > 1 && part)
-      std::erase_if(found, [&](auto image) {
-        const auto path = images_.path(image);
-        const auto of_path = part_in(path);
-        return !of_path || of_path->split != *part;
-      });
+      std::erase_if(found, [&](auto image) { return split_in(images_.path(image)) != part; });
     if (found.size() > 1)
       fail(r, "'{}' may be '{}' or '{}'; write the path below the folder", cell, images_.path(found[0]),
            images_.path(found[1]));
@@ -144,10 +138,10 @@ class Rows {
   /// A table that moves images out of the test folder, or into it, was hardly meant so.
   void refuse_contradiction(std::size_t r, Split part, std::uint32_t image) const {
     const auto path = images_.path(image);
-    const auto of_path = part_in(path);
-    if (of_path && of_path->split != part && (part == kTest || of_path->split == kTest))
+    const auto of_path = split_in(path);
+    if (of_path && *of_path != part && (part == kTest || *of_path == kTest))
       fail(r, "'{}' is of the part {} by its column 'split', but lies in a folder of {}; correct one of them",
-           path, kPartWords[part], kPartWords[of_path->split]);
+           path, kPartWords[part], kPartWords[*of_path]);
   }
 
   const LabelTable& table_;
@@ -168,7 +162,7 @@ bool find_parts(const Spec& spec, const LabelTable& table, const ImageListing& i
     if (said[i].line == 0) continue;
     has_column = has_column || said[i].part.has_value();
     const auto path = images.path(i);
-    (part_in(path) ? with : without) = path;
+    (split_in(path) ? with : without) = path;
   }
   if (has_column) return true;
   const auto named = part_name(fs::path(table.path).stem().string());
@@ -181,8 +175,7 @@ bool find_parts(const Spec& spec, const LabelTable& table, const ImageListing& i
         spec.text, with, without, table.path);
   for (std::size_t i = 0; i < said.size(); ++i) {
     if (said[i].line == 0) continue;
-    const auto path = images.path(i);
-    said[i].part = with.empty() ? named->split : part_in(path)->split;
+    said[i].part = with.empty() ? named->split : split_in(images.path(i));
   }
   return true;
 }
@@ -230,7 +223,7 @@ void require_classes(const Spec& spec, const LabelTable& table, const std::vecto
 
 Arranged arrange_by_table(const Spec& spec, const ImageListing& images, double test_part) {
   const ImageFinder finder(images, spec.directory);
-  const auto table = read_label_table(table_path(spec), finder, option_of(spec, "image"));
+  const auto table = read_label_table(table_path(spec), finder, spec.option("image").value_or(""));
   Rows rows(table, images, finder);
   rows.read(columns_of(spec, table));
   Arranged arranged;

@@ -53,7 +53,7 @@ Box evaluated_box(const ImageFormat& format, int eval_resize, int height, int wi
           .width = box_width};
 }
 
-ImageDataset::ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImages part, Seen seen,
+ImageDataset::ImageDataset(std::shared_ptr<const ImageStore> store, ArrangedPart part, Seen seen,
                            std::optional<Seen> evaluated)
     : store_(std::move(store)), samples_(std::move(part)), seen_(seen), evaluated_(evaluated) {
   base::expects(samples_.images.size() == samples_.labels.size(), "every image has a label");
@@ -72,21 +72,6 @@ std::unique_ptr<Dataset> ImageDataset::as_evaluated() const {
 std::size_t ImageDataset::at(std::int64_t index) const {
   base::expects(index >= 0 && index < size(), "0 <= index < size");
   return static_cast<std::size_t>(index);
-}
-
-std::int32_t ImageDataset::label(std::int64_t index) const { return samples_.labels[at(index)]; }
-std::string ImageDataset::name(std::int64_t index) const { return store_->name(samples_.images[at(index)]); }
-std::span<const std::uint8_t> ImageDataset::encoded(std::int64_t index,
-                                                    std::vector<std::uint8_t>& buffer) const {
-  return store_->bytes(samples_.images[at(index)], buffer);
-}
-
-std::string ImageDataset::list_entry(std::int64_t index) const {
-  return path_below(index) + '\0' + std::to_string(stored_bytes(index));
-}
-
-std::int64_t ImageDataset::stored_bytes(std::int64_t index) const {
-  return store_->stored_bytes(samples_.images[at(index)]);
 }
 
 std::int32_t ImageDataset::read(std::int64_t index, std::span<std::uint8_t> pixels) const {
@@ -139,7 +124,7 @@ void ImageDataset::fail_broken(std::int64_t index, const BrokenImage& broken) co
   base::fail(base::ErrorKind::data,
              "{}: the image cannot be decoded: {}; --bad-images skip trains without such images, and "
              "'paceline data verify' lists them all",
-             name(index), broken.what());
+             sample_name(index), broken.what());
 }
 
 }  // namespace paceline::data

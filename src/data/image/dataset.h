@@ -18,8 +18,7 @@
 
 namespace paceline::data {
 
-/// Arranges the images of `store` by the options of `spec`; image i has the path `listing.path(i)`. The
-/// caller sets source.name.
+/// Arranges the images of `store` by the options of `spec`; image i has the path `listing.path(i)`.
 [[nodiscard]] Source open_images(const Spec& spec, std::shared_ptr<const ImageStore> store,
                                  const ImageListing& listing);
 
@@ -38,19 +37,14 @@ namespace paceline::data {
 /// Errors   read, read_part: Error(data) naming the image and its fault
 class ImageDataset final : public Dataset {
  public:
-  struct LabelledImages {
-    std::vector<std::uint32_t> images;  ///< [samples]: index in the store
-    std::vector<std::int32_t> labels;   ///< [samples]
-  };
-
   struct Seen {
     ImageFormat format;
     int eval_resize = 0;         ///< as in Source
     std::optional<Range> range;  ///< likewise
   };
-  /// All parts of one source share `store`. `evaluated`: how as_evaluated() shows a part that is trained on,
-  /// if otherwise than `seen`.
-  ImageDataset(std::shared_ptr<const ImageStore> store, LabelledImages part, Seen seen,
+  /// All parts of one source share `store`, whose images `part` numbers. `evaluated`: how as_evaluated()
+  /// shows a part that is trained on, if otherwise than `seen`.
+  ImageDataset(std::shared_ptr<const ImageStore> store, ArrangedPart part, Seen seen,
                std::optional<Seen> evaluated = {});
   ~ImageDataset() override;
 
@@ -62,26 +56,33 @@ class ImageDataset final : public Dataset {
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override;
   std::int32_t read_part(std::int64_t index, const ChooseBox& choose,
                          std::span<std::uint8_t> pixels) const override;
-  [[nodiscard]] std::int32_t label(std::int64_t index) const override;
+  [[nodiscard]] std::int32_t label(std::int64_t index) const override { return samples_.labels[at(index)]; }
   /// read() without the label.
   ///
   /// Errors   BrokenImage; Error(data): the file cannot be read
   void show(std::int64_t index, std::span<std::uint8_t> pixels) const;
 
-  [[nodiscard]] std::string name(std::int64_t index) const;
   [[nodiscard]] std::string path_below(std::int64_t index) const {
     return store_->path_below(samples_.images[at(index)]);
   }
-  [[nodiscard]] std::string sample_name(std::int64_t index) const override { return name(index); }
-  [[nodiscard]] std::string list_entry(std::int64_t index) const override;
-  [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override;
+  [[nodiscard]] std::string sample_name(std::int64_t index) const override {
+    return store_->name(samples_.images[at(index)]);
+  }
+  [[nodiscard]] std::string list_entry(std::int64_t index) const override {
+    return path_below(index) + '\0' + std::to_string(stored_bytes(index));
+  }
+  [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override {
+    return store_->stored_bytes(samples_.images[at(index)]);
+  }
   [[nodiscard]] bool reads_from_memory() const override { return false; }
   [[nodiscard]] std::vector<std::int64_t> shard_sizes() const override {
     return counts_between(store_->shard_ends(), samples_.images);
   }
   /// The encoded image, as ImageStore::bytes.
   [[nodiscard]] std::span<const std::uint8_t> encoded(std::int64_t index,
-                                                      std::vector<std::uint8_t>& buffer) const override;
+                                                      std::vector<std::uint8_t>& buffer) const override {
+    return store_->bytes(samples_.images[at(index)], buffer);
+  }
 
  private:
   /// What one read needs, kept for the next read: encoded bytes, decoder, pixels, resizer.
@@ -93,7 +94,7 @@ class ImageDataset final : public Dataset {
   [[noreturn]] void fail_broken(std::int64_t index, const BrokenImage& broken) const;
 
   std::shared_ptr<const ImageStore> store_;
-  LabelledImages samples_;
+  ArrangedPart samples_;
   Seen seen_;
   std::optional<Seen> evaluated_;
   mutable base::ObjectPool<Scratch> scratch_;  ///< as many as reads have ever run at once

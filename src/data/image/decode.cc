@@ -10,40 +10,31 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/file_bytes.h"
 
 namespace paceline::data {
 namespace {
 
-// Upper bounds for the pixels per byte of a file. JPEG: a block of 8x8 costs at least a bit per scan, and
-// with the widest chroma subsampling (4x4) 18 blocks hold 1,024 pixels: 455 per byte. PNG: deflate packs at
-// most 1032 to 1, and a byte of its input holds at most 8 pixels; TIFF may deflate too. GIF: a code of 12
-// bits stands for at most 4,096 pixels. BMP: 8 pixels of 1 bit. WebP needs no bit for a plain area: what is
-// refused is no photograph.
-std::int64_t most_pixels_a_byte(ImageKind kind) {
-  switch (kind) {
-    case ImageKind::jpeg:
-      return 512;
-    case ImageKind::png:
-    case ImageKind::tiff:
-      return 1032 * 8;
-    case ImageKind::gif:
-      return 4096;
-    case ImageKind::bmp:
-      return 8;
-    case ImageKind::webp:
-      return 1 << 16;
-    case ImageKind::ppm:
-      break;
-  }
-  return 1;
-}
+struct KindRow {
+  const char *name, *ending;
+  /// An upper bound for the pixels per byte of a file. JPEG: a block of 8x8 costs at least a bit per scan,
+  /// and with the widest chroma subsampling (4x4) 18 blocks hold 1,024 pixels: 455 per byte. PNG: deflate
+  /// packs at most 1032 to 1, and a byte of its input holds at most 8 pixels; TIFF may deflate too. GIF: a
+  /// code of 12 bits stands for at most 4,096 pixels. BMP: 8 pixels of 1 bit. WebP needs no bit for a plain
+  /// area: what is refused is no photograph.
+  std::int64_t most_pixels_a_byte;
+};
+constexpr KindRow kKinds[]{{"JPEG", "jpg", 512},      {"PNG", "png", 1032 * 8},  {"PPM", "ppm", 1},
+                           {"WebP", "webp", 1 << 16}, {"TIFF", "tif", 1032 * 8}, {"GIF", "gif", 4096},
+                           {"BMP", "bmp", 8}};
+const KindRow& row_of(ImageKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
 
 void check_size(const ImageHeader& header, std::size_t bytes) {
   const std::int64_t pixels = std::int64_t{header.height} * header.width;
-  const std::int64_t a_byte = most_pixels_a_byte(header.kind);
   if (header.height < 1 || header.width < 1 || pixels > kMostPixels ||
-      pixels / a_byte > static_cast<std::int64_t>(bytes))
+      pixels / row_of(header.kind).most_pixels_a_byte > static_cast<std::int64_t>(bytes))
     throw BrokenImage(fmt::format("its header announces {}x{} pixels, which {} bytes cannot hold",
                                   header.height, header.width, bytes));
 }
@@ -114,10 +105,7 @@ bool has_jpeg_end(std::span<const std::uint8_t> bytes) {
 void decode_jpeg(JpegHandle& handle, std::span<const std::uint8_t> bytes, const ImageHeader& header,
                  double least_scale, RgbImage& dst) {
   const tjscalingfactor factor{1, divisor_of(least_scale)};
-  dst.height = TJSCALED(header.height, factor);
-  dst.width = TJSCALED(header.width, factor);
-  const auto pixels = static_cast<std::size_t>(dst.height) * static_cast<std::size_t>(dst.width);
-  dst.pixels.resize(pixels * 3);
+  dst.resize(TJSCALED(header.height, factor), TJSCALED(header.width, factor));
   require_decompressor(handle);
   const auto decode_to = [&](std::uint8_t* to, int format) {
     check_jpeg(tjDecompress2(handle.get(), bytes.data(), bytes.size(), to, dst.width, 0, dst.height, format,
@@ -125,24 +113,21 @@ void decode_jpeg(JpegHandle& handle, std::span<const std::uint8_t> bytes, const 
                handle);
   };
   if (!is_cmyk(header)) return decode_to(dst.pixels.data(), TJPF_RGB);
-  std::vector<std::uint8_t> cmyk(pixels * 4);
+  std::vector<std::uint8_t> cmyk(dst.pixels.size() / 3 * 4);
   decode_to(cmyk.data(), TJPF_CMYK);
   multiply_out(cmyk, dst.pixels);
 }
 
 // ---- PNG
 
-struct PngCloser {
-  void operator()(spng_ctx* context) const { spng_ctx_free(context); }
-};
-using PngContext = std::unique_ptr<spng_ctx, PngCloser>;
+using PngContext = std::unique_ptr<spng_ctx, void (*)(spng_ctx*)>;
 
 void check_png(int status) {
   if (status != 0) throw BrokenImage(std::string("PNG: ") + spng_strerror(status));
 }
 
 PngContext open_png(std::span<const std::uint8_t> bytes) {
-  PngContext context(spng_ctx_new(0));
+  PngContext context(spng_ctx_new(0), spng_ctx_free);
   base::expects(context != nullptr, "spng has the memory for its context");
   check_png(spng_set_chunk_limits(context.get(), bytes.size(),
                                   bytes.size()));  // no chunk can be longer than its file
@@ -182,9 +167,7 @@ ImageHeader png_header(std::span<const std::uint8_t> bytes) {
 
 void decode_png(std::span<const std::uint8_t> bytes, const ImageHeader& header, RgbImage& dst) {
   const PngContext context = open_png(bytes);
-  dst.height = header.height;
-  dst.width = header.width;
-  dst.pixels.resize(3 * static_cast<std::size_t>(header.height) * static_cast<std::size_t>(header.width));
+  dst.resize(header.height, header.width);
   check_png(spng_decode_image(context.get(), dst.pixels.data(), dst.pixels.size(), SPNG_FMT_RGB8, 0));
 }
 
@@ -204,15 +187,14 @@ std::vector<std::uint16_t> png_of_16_bits(std::span<const std::uint8_t> bytes, c
 
 // ---- PPM
 
-/// The header and the position of the pixels: after "P6", width, height and 255, each followed by one blank
-/// or line end. to_ppm and most programs write it like this; comments, which the format also allows, are not
-/// accepted.
-struct PpmHeader {
-  int height = 0, width = 0;
-  std::size_t pixels_at = 0;
+/// The header and the pixels: after "P6", width, height and 255, each followed by one blank or line end.
+/// to_ppm and most programs write it like this; comments, which the format also allows, are not accepted.
+struct Ppm {
+  ImageHeader header;
+  std::span<const std::uint8_t> pixels;
 };
-PpmHeader read_ppm_header(std::span<const std::uint8_t> bytes) {
-  const auto* const begin = reinterpret_cast<const char*>(bytes.data());
+Ppm read_ppm(std::span<const std::uint8_t> bytes) {
+  const auto* const begin = as_chars(bytes).data();
   const char* at = begin + 3;
   const char* const end = begin + bytes.size();
   const auto number = [&](int least, int most) {
@@ -224,27 +206,19 @@ PpmHeader read_ppm_header(std::span<const std::uint8_t> bytes) {
     at = stop + 1;
     return value;
   };
-  PpmHeader header;
-  header.width = number(1, 1 << 28);
-  header.height = number(1, 1 << 28);
+  const int width = number(1, 1 << 28), height = number(1, 1 << 28);
   number(255, 255);
-  header.pixels_at = static_cast<std::size_t>(at - begin);
-  return header;
-}
-
-ImageHeader ppm_header(std::span<const std::uint8_t> bytes) {
-  const PpmHeader header = read_ppm_header(bytes);
-  return {.kind = ImageKind::ppm, .height = header.height, .width = header.width, .colour = "RGB"};
+  return {{.kind = ImageKind::ppm, .height = height, .width = width, .colour = "RGB"},
+          bytes.subspan(static_cast<std::size_t>(at - begin))};
 }
 
 void decode_ppm(std::span<const std::uint8_t> bytes, const ImageHeader& header, RgbImage& dst) {
-  const auto pixels = bytes.subspan(read_ppm_header(bytes).pixels_at);
+  const auto pixels = read_ppm(bytes).pixels;
   const auto wanted = 3 * static_cast<std::size_t>(header.height) * static_cast<std::size_t>(header.width);
   if (pixels.size() < wanted)
     throw BrokenImage(fmt::format("PPM: it has {} bytes of pixels and needs {}", pixels.size(), wanted));
-  dst.height = header.height;
-  dst.width = header.width;
-  dst.pixels.assign(pixels.begin(), pixels.begin() + static_cast<std::ptrdiff_t>(wanted));
+  dst.resize(header.height, header.width);
+  std::ranges::copy(pixels.first(wanted), dst.pixels.begin());
 }
 
 /// With the sides as stored of one upright, and the other way round.
@@ -260,24 +234,19 @@ std::vector<std::uint16_t> values_as_stored(std::span<const std::uint8_t> bytes,
   return stored.kind == ImageKind::tiff ? tiff_of_16_bits(bytes, stored) : png_of_16_bits(bytes, stored);
 }
 
-bool begins_with(std::span<const std::uint8_t> bytes, std::string_view start) {
-  return bytes.size() >= start.size() &&
-         std::equal(start.begin(), start.end(), bytes.begin(),
-                    [](char c, std::uint8_t b) { return static_cast<std::uint8_t>(c) == b; });
-}
-
 }  // namespace
 
 void JpegCloser::operator()(void* handle) const { tjDestroy(handle); }
 
 ImageHeader ImageDecoder::read_header(std::span<const std::uint8_t> bytes) {
   ImageHeader header;
-  if (begins_with(bytes, "\xFF\xD8\xFF"))
+  const auto text = as_chars(bytes);
+  if (text.starts_with("\xFF\xD8\xFF"))
     header = jpeg_header(jpeg_, bytes);
-  else if (begins_with(bytes, "\x89PNG\r\n\x1A\n"))
+  else if (text.starts_with("\x89PNG\r\n\x1A\n"))
     header = png_header(bytes);
-  else if (begins_with(bytes, "P6\n") || begins_with(bytes, "P6 "))
-    header = ppm_header(bytes);
+  else if (text.starts_with("P6\n") || text.starts_with("P6 "))
+    header = read_ppm(bytes).header;
   else if (const auto other = read_other_header(bytes))
     header = *other;
   else
@@ -292,9 +261,7 @@ void ImageDecoder::decode(std::span<const std::uint8_t> bytes, const ImageHeader
   const ImageHeader stored = as_turned(header);
   if (range && is_of_16_bits(header)) {
     const auto values = values_as_stored(bytes, stored);
-    dst.height = stored.height;
-    dst.width = stored.width;
-    dst.pixels.resize(values.size());
+    dst.resize(stored.height, stored.width);
     scale_to_8_bits(values, *range, dst.pixels);
   } else if (header.kind == ImageKind::jpeg)
     decode_jpeg(jpeg_, bytes, stored, least_scale, dst);
@@ -316,15 +283,8 @@ PartOf ImageDecoder::decode_part(std::span<const std::uint8_t> bytes, const Imag
   return {.height = dst.height, .width = dst.width};
 }
 
-const char* name(ImageKind kind) {
-  constexpr const char* kNames[]{"JPEG", "PNG", "PPM", "WebP", "TIFF", "GIF", "BMP"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-const char* ending(ImageKind kind) {
-  constexpr const char* kEndings[]{"jpg", "png", "ppm", "webp", "tif", "gif", "bmp"};
-  return kEndings[static_cast<std::size_t>(kind)];
-}
+const char* name(ImageKind kind) { return row_of(kind).name; }
+const char* ending(ImageKind kind) { return row_of(kind).ending; }
 
 std::vector<std::uint16_t> values_of_16_bits(std::span<const std::uint8_t> bytes) {
   ImageDecoder decoder;

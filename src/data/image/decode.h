@@ -43,6 +43,12 @@ struct ImageHeader {
 struct RgbImage {
   int height = 0, width = 0;
   std::vector<std::uint8_t> pixels;
+  /// Makes room for an image of this size.
+  void resize(int rows, int columns) {
+    height = rows;
+    width = columns;
+    pixels.resize(3 * static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns));
+  }
 };
 
 /// An image of which pixels are a part, and where in it they begin.

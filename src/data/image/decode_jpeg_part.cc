@@ -76,10 +76,8 @@ class JpegPartReader {
     jpeg_crop_scanline(&info_, &first, &columns);  // from the beginning of a block on
     part_.left = static_cast<int>(first);
     jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(top));
-    dst.height = bottom - top;
-    dst.width = static_cast<int>(columns);
+    dst.resize(bottom - top, static_cast<int>(columns));
     const auto stride = 3 * std::size_t{columns};
-    dst.pixels.resize(static_cast<std::size_t>(dst.height) * stride);
     for (JDIMENSION row = 0; row < static_cast<JDIMENSION>(dst.height);) {
       JSAMPROW to = dst.pixels.data() + row * stride;
       row += jpeg_read_scanlines(&info_, &to, 1);

@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <string>
 
 #include "base/error.h"
+#include "data/file_bytes.h"
 #include "data/image/decode.h"
 
 // One file of it is compiled here; it reads BMP alone.
@@ -27,25 +27,13 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-void make_room(const ImageHeader& header, RgbImage& dst) {
-  dst.height = header.height;
-  dst.width = header.width;
-  dst.pixels.resize(3 * static_cast<std::size_t>(header.height) * static_cast<std::size_t>(header.width));
-}
-
 // ---- WebP
 
-/// EXIF's orientation, and the first frame of an animation, need the container's parts.
-struct DemuxerCloser {
-  void operator()(WebPDemuxer* demuxer) const { WebPDemuxDelete(demuxer); }
-};
-struct AnimationCloser {
-  void operator()(WebPAnimDecoder* decoder) const { WebPAnimDecoderDelete(decoder); }
-};
+// EXIF's orientation, and the first frame of an animation, need the container's parts.
 
 int webp_turn(Bytes bytes) {
   const WebPData file{bytes.data(), bytes.size()};
-  const std::unique_ptr<WebPDemuxer, DemuxerCloser> demuxer(WebPDemux(&file));
+  const std::unique_ptr<WebPDemuxer, void (*)(WebPDemuxer*)> demuxer(WebPDemux(&file), WebPDemuxDelete);
   WebPChunkIterator chunk;
   if (demuxer == nullptr || WebPDemuxGetChunk(demuxer.get(), "EXIF", 1, &chunk) == 0) return 1;
   const int turn = exif_turn({chunk.chunk.bytes, chunk.chunk.size});
@@ -70,7 +58,7 @@ ImageHeader webp_header(Bytes bytes) {
 }
 
 void decode_webp(Bytes bytes, const ImageHeader& header, RgbImage& dst) {
-  make_room(header, dst);
+  dst.resize(header.height, header.width);
   if (webp_features(bytes).has_animation == 0) {
     if (WebPDecodeRGBInto(bytes.data(), bytes.size(), dst.pixels.data(), dst.pixels.size(),
                           3 * header.width) == nullptr)
@@ -85,7 +73,8 @@ void decode_webp(Bytes bytes, const ImageHeader& header, RgbImage& dst) {
   base::expects(WebPAnimDecoderOptionsInit(&options) != 0, "libwebpdemux is the one that was compiled with");
   options.color_mode = MODE_RGBA;
   options.use_threads = 0;
-  const std::unique_ptr<WebPAnimDecoder, AnimationCloser> decoder(WebPAnimDecoderNew(&file, &options));
+  const std::unique_ptr<WebPAnimDecoder, void (*)(WebPAnimDecoder*)> decoder(
+      WebPAnimDecoderNew(&file, &options), WebPAnimDecoderDelete);
   WebPAnimInfo info;
   std::uint8_t* frame = nullptr;
   int until_ms = 0;
@@ -176,7 +165,7 @@ void decode_gif(Bytes bytes, const ImageHeader& header, RgbImage& dst) {
   if (image.Left < 0 || image.Top < 0 || image.Width < 1 || image.Height < 1 ||
       image.Left + image.Width > header.width || image.Top + image.Height > header.height)
     throw BrokenImage("GIF: its first image lies outside of its canvas");
-  make_room(header, dst);
+  dst.resize(header.height, header.width);
   const auto put = [&](int y, int x, int index) {
     const GifColorType colour = index < colours->ColorCount ? colours->Colors[index] : GifColorType{0, 0, 0};
     std::uint8_t* const to =
@@ -261,22 +250,19 @@ void decode_bmp(Bytes bytes, const ImageHeader& header, RgbImage& dst) {
   if (pixels == nullptr) fail_bmp();
   if (width != header.width || std::abs(height) != header.height)
     throw BrokenImage("BMP: its header is damaged");
-  make_room(header, dst);
+  dst.resize(header.height, header.width);
   std::copy_n(pixels.get(), dst.pixels.size(), dst.pixels.begin());
-}
-
-bool has_magic(Bytes bytes, std::string_view start, std::size_t at = 0) {
-  return bytes.size() >= at + start.size() && std::memcmp(bytes.data() + at, start.data(), start.size()) == 0;
 }
 
 }  // namespace
 
 std::optional<ImageHeader> read_other_header(Bytes bytes) {
   using std::string_view_literals::operator""sv;
-  if (has_magic(bytes, "RIFF") && has_magic(bytes, "WEBP", 8)) return webp_header(bytes);
-  if (has_magic(bytes, "II*\0"sv) || has_magic(bytes, "MM\0*"sv)) return tiff_header(bytes);
-  if (has_magic(bytes, "GIF87a") || has_magic(bytes, "GIF89a")) return gif_header(bytes);
-  if (has_magic(bytes, "BM")) return bmp_header(bytes);
+  const auto text = as_chars(bytes);
+  if (text.starts_with("RIFF") && text.size() >= 12 && text.substr(8, 4) == "WEBP") return webp_header(bytes);
+  if (text.starts_with("II*\0"sv) || text.starts_with("MM\0*"sv)) return tiff_header(bytes);
+  if (text.starts_with("GIF87a") || text.starts_with("GIF89a")) return gif_header(bytes);
+  if (text.starts_with("BM")) return bmp_header(bytes);
   return std::nullopt;
 }
 

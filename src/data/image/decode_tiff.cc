@@ -15,10 +15,6 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-std::size_t values_in(const ImageHeader& header) {
-  return 3 * static_cast<std::size_t>(header.height) * static_cast<std::size_t>(header.width);
-}
-
 constexpr tmsize_t kMostAtOnce = tmsize_t{1} << 28;  // bytes that false tags may make us allocate
 
 /// A file in memory for libtiff, and what it said of it.
@@ -54,10 +50,7 @@ void hear_tiff(thandle_t handle, const char* /*where*/, const char* format, va_l
   if (auto& said = tiff_source(handle).said; said.empty()) said = text;
 }
 
-struct TiffCloser {
-  void operator()(TIFF* file) const { TIFFClose(file); }
-};
-using TiffFile = std::unique_ptr<TIFF, TiffCloser>;
+using TiffFile = std::unique_ptr<TIFF, void (*)(TIFF*)>;
 
 [[noreturn]] void fail_tiff(const TiffSource& source, const char* otherwise) {
   throw BrokenImage("TIFF: " + (source.said.empty() ? std::string(otherwise) : source.said));
@@ -74,11 +67,13 @@ TiffFile open_tiff(TiffSource& source) {
   const std::unique_ptr<TIFFOpenOptions, void (*)(TIFFOpenOptions*)> options(TIFFOpenOptionsAlloc(),
                                                                              TIFFOpenOptionsFree);
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kMostAtOnce);
-  TiffFile file(TIFFClientOpenExt(
-      "image", "rm", &source, read_tiff, [](thandle_t, void*, tmsize_t) -> tmsize_t { return -1; }, seek_tiff,
-      [](thandle_t) { return 0; },
-      [](thandle_t handle) -> toff_t { return tiff_source(handle).bytes.size(); }, nullptr, nullptr,
-      options.get()));
+  TiffFile file(
+      TIFFClientOpenExt(
+          "image", "rm", &source, read_tiff, [](thandle_t, void*, tmsize_t) -> tmsize_t { return -1; },
+          seek_tiff, [](thandle_t) { return 0; },
+          [](thandle_t handle) -> toff_t { return tiff_source(handle).bytes.size(); }, nullptr, nullptr,
+          options.get()),
+      TIFFClose);
   if (file == nullptr) fail_tiff(source, "its header is damaged");
   return file;
 }
@@ -103,26 +98,39 @@ const char* tiff_colour(TIFF* file) {
   }
 }
 
-/// Rows of 8 bits of grey or RGB as they stand. libtiff's conversion would multiply colours by their alpha.
-bool read_plain_rows(TIFF* file, const ImageHeader& header, RgbImage& dst) {
+/// Rows of grey or RGB that stand in the file as they are, with the channels of a pixel together.
+struct TiffRows {
+  std::size_t bytes = 0;    ///< of a row
+  std::size_t samples = 0;  ///< of a pixel
+  bool is_grey = false;
+};
+
+/// Nothing if the file has no such rows of values of `bits`.
+std::optional<TiffRows> rows_of(TIFF* file, int bits) {
   constexpr int kMostSamples = 8;
   const auto samples = tag_of(file, TIFFTAG_SAMPLESPERPIXEL);
   const auto photometric = tag_of(file, TIFFTAG_PHOTOMETRIC);
-  const bool is_grey = photometric == PHOTOMETRIC_MINISBLACK;
-  if (tag_of(file, TIFFTAG_BITSPERSAMPLE) != 8 || TIFFIsTiled(file) != 0 ||
+  const bool is_grey =
+      photometric == PHOTOMETRIC_MINISBLACK || (bits == 16 && photometric == PHOTOMETRIC_MINISWHITE);
+  if (tag_of(file, TIFFTAG_BITSPERSAMPLE) != bits || TIFFIsTiled(file) != 0 ||
       tag_of(file, TIFFTAG_PLANARCONFIG) != PLANARCONFIG_CONTIG ||
       !(is_grey || (photometric == PHOTOMETRIC_RGB && samples >= 3)) || samples < 1 || samples > kMostSamples)
-    return false;
-  const tmsize_t bytes_of_row = TIFFScanlineSize(file);
-  if (bytes_of_row < 1 || bytes_of_row > kMostAtOnce) return false;
+    return std::nullopt;
+  const tmsize_t bytes = TIFFScanlineSize(file);
+  if (bytes < 1 || bytes > kMostAtOnce) return std::nullopt;
+  return TiffRows{.bytes = static_cast<std::size_t>(bytes), .samples = samples, .is_grey = is_grey};
+}
+
+/// Reads `rows` as [height][width][3] to `out`; false if they are damaged or end early.
+template <typename Value>
+bool read_plain_rows(TIFF* file, const TiffRows& rows, const ImageHeader& header, Value* out) {
+  std::vector<Value> row(rows.bytes / sizeof(Value));
   const auto width = static_cast<std::size_t>(header.width);
-  std::vector<std::uint8_t> row(static_cast<std::size_t>(bytes_of_row));
-  if (row.size() < width * samples) return false;
-  std::uint8_t* out = dst.pixels.data();
+  if (row.size() < width * rows.samples) return false;
   for (int y = 0; y < header.height; ++y) {
     if (TIFFReadScanline(file, row.data(), static_cast<std::uint32_t>(y), 0) != 1) return false;
     for (std::size_t x = 0; x < width; ++x)
-      for (std::size_t c = 0; c < 3; ++c) *out++ = row[x * samples + (is_grey ? 0 : c)];
+      for (std::size_t c = 0; c < 3; ++c) *out++ = row[x * rows.samples + (rows.is_grey ? 0 : c)];
   }
   return true;
 }
@@ -148,33 +156,18 @@ ImageHeader tiff_header(Bytes bytes) {
 }
 
 std::vector<std::uint16_t> tiff_of_16_bits(Bytes bytes, const ImageHeader& header) {
-  constexpr int kMostSamples = 8;
   TiffSource source{.bytes = bytes, .said = {}};
   const TiffFile file = open_tiff(source);
-  const auto samples = tag_of(file.get(), TIFFTAG_SAMPLESPERPIXEL);
-  const auto photometric = tag_of(file.get(), TIFFTAG_PHOTOMETRIC);
-  const bool is_grey = photometric == PHOTOMETRIC_MINISBLACK || photometric == PHOTOMETRIC_MINISWHITE;
-  const tmsize_t bytes_of_row = TIFFScanlineSize(file.get());
-  if (tag_of(file.get(), TIFFTAG_BITSPERSAMPLE) != 16 || TIFFIsTiled(file.get()) != 0 ||
-      tag_of(file.get(), TIFFTAG_PLANARCONFIG) != PLANARCONFIG_CONTIG ||
-      tag_of(file.get(), TIFFTAG_SAMPLEFORMAT) != SAMPLEFORMAT_UINT ||
-      !(is_grey || (photometric == PHOTOMETRIC_RGB && samples >= 3)) || samples < 1 ||
-      samples > kMostSamples || bytes_of_row < 1 || bytes_of_row > kMostAtOnce)
+  const auto rows = rows_of(file.get(), 16);
+  if (!rows || tag_of(file.get(), TIFFTAG_SAMPLEFORMAT) != SAMPLEFORMAT_UINT)
     throw BrokenImage(
         "TIFF: range= is for 16 bits without sign, grey or RGB, in rows with the channels of a pixel together; write "
         "it so");
-  const auto width = static_cast<std::size_t>(header.width);
-  std::vector<std::uint16_t> row(static_cast<std::size_t>(bytes_of_row) / sizeof(std::uint16_t));
-  if (row.size() < width * samples) fail_tiff(source, "its header is damaged");
-  std::vector<std::uint16_t> values;
-  values.reserve(values_in(header));
-  for (int y = 0; y < header.height; ++y) {
-    if (TIFFReadScanline(file.get(), row.data(), static_cast<std::uint32_t>(y), 0) != 1)
-      fail_tiff(source, "its pixels are damaged or end early");
-    for (std::size_t x = 0; x < width; ++x)
-      for (std::size_t c = 0; c < 3; ++c) values.push_back(row[x * samples + (is_grey ? 0 : c)]);
-  }
-  if (photometric == PHOTOMETRIC_MINISWHITE)
+  std::vector<std::uint16_t> values(3 * static_cast<std::size_t>(header.height) *
+                                    static_cast<std::size_t>(header.width));
+  if (!read_plain_rows(file.get(), *rows, header, values.data()))
+    fail_tiff(source, "its pixels are damaged or end early");
+  if (tag_of(file.get(), TIFFTAG_PHOTOMETRIC) == PHOTOMETRIC_MINISWHITE)
     for (auto& value : values) value = static_cast<std::uint16_t>(65535 - value);
   return values;
 }
@@ -183,10 +176,11 @@ void decode_tiff(Bytes bytes, const ImageHeader& header, RgbImage& dst) {
   TiffSource source{.bytes = bytes, .said = {}};
   const TiffFile file = open_tiff(source);
   source.said.clear();  // of tags that it then left out
-  dst.height = header.height;
-  dst.width = header.width;
-  dst.pixels.resize(values_in(header));
-  if (read_plain_rows(file.get(), header, dst)) return;
+  dst.resize(header.height, header.width);
+  // libtiff's conversion would multiply colours by their alpha.
+  if (const auto rows = rows_of(file.get(), 8);
+      rows && read_plain_rows(file.get(), *rows, header, dst.pixels.data()))
+    return;
   if (!source.said.empty()) fail_tiff(source, "");
   // As if colours had been multiplied by their alpha: they are then taken as they are.
   std::uint16_t extra = 0;
@@ -195,7 +189,7 @@ void decode_tiff(Bytes bytes, const ImageHeader& header, RgbImage& dst) {
     std::vector<std::uint16_t> as_is(extra, EXTRASAMPLE_ASSOCALPHA);
     TIFFSetField(file.get(), TIFFTAG_EXTRASAMPLES, extra, as_is.data());
   }
-  std::vector<std::uint32_t> raster(values_in(header) / 3);
+  std::vector<std::uint32_t> raster(dst.pixels.size() / 3);
   // In the order in which they are stored; the caller turns them.
   const int stored = std::max<int>(1, tag_of(file.get(), TIFFTAG_ORIENTATION));
   if (TIFFReadRGBAImageOriented(file.get(), static_cast<std::uint32_t>(header.width),

@@ -13,13 +13,6 @@
 namespace paceline::data {
 namespace {
 
-struct TurboCloser {
-  void operator()(void* handle) const { tjDestroy(handle); }
-};
-struct PngWriteCloser {
-  void operator()(spng_ctx* context) const { spng_ctx_free(context); }
-};
-
 /// `image`, smaller by `scale` <= 1, as a JPEG. `colours`: TJSAMP_*.
 std::vector<std::uint8_t> jpeg_of(const RgbImage& image, double scale, int quality, int colours) {
   const int height = std::max(1, static_cast<int>(image.height * scale));
@@ -28,7 +21,7 @@ std::vector<std::uint8_t> jpeg_of(const RgbImage& image, double scale, int quali
   const Box whole{.height = static_cast<double>(image.height), .width = static_cast<double>(image.width)};
   Resizer().resize(image, whole, height, width, small);
 
-  const std::unique_ptr<void, TurboCloser> handle(tjInitCompress());
+  const std::unique_ptr<void, JpegCloser> handle(tjInitCompress());
   base::expects(handle != nullptr, "libjpeg-turbo has the memory for a compressor");
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
@@ -61,7 +54,7 @@ std::vector<std::uint8_t> scaled_jpeg(const RgbImage& image, int side, int quali
 std::vector<std::uint8_t> to_png(const ImageFormat& format, std::span<const std::uint8_t> pixels) {
   base::expects(format.channels == 1 || format.channels == 3, "an image has 1 or 3 channels");
   base::expects(static_cast<std::int64_t>(pixels.size()) == format.bytes(), "pixels hold one image");
-  const std::unique_ptr<spng_ctx, PngWriteCloser> context(spng_ctx_new(SPNG_CTX_ENCODER));
+  const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> context(spng_ctx_new(SPNG_CTX_ENCODER), spng_ctx_free);
   base::expects(context != nullptr, "spng has the memory for an encoder");
   spng_set_option(context.get(), SPNG_ENCODE_TO_BUFFER, 1);
   spng_ihdr header{};

@@ -1,7 +1,8 @@
 #include <algorithm>
-#include <cstring>
+#include <string_view>
 #include <utility>
 
+#include "data/file_bytes.h"
 #include "data/image/decode.h"
 
 namespace paceline::data {
@@ -29,17 +30,16 @@ class TiffNumbers {
   bool is_big_;
 };
 
-bool begins(ExifBytes bytes, const char* text, std::size_t length) {
-  return bytes.size() >= length && std::memcmp(bytes.data(), text, length) == 0;
-}
+constexpr std::string_view kExif("Exif\0\0", 6);
 
 }  // namespace
 
 int exif_turn(ExifBytes exif) {
   constexpr std::uint32_t kOrientation = 0x0112, kShort = 3, kLong = 4;
   constexpr std::size_t kEntry = 12;
-  if (begins(exif, "Exif\0\0", 6)) exif = exif.subspan(6);
-  if (!begins(exif, "II*\0", 4) && !begins(exif, "MM\0*", 4)) return 1;
+  if (as_chars(exif).starts_with(kExif)) exif = exif.subspan(kExif.size());
+  const auto begin = as_chars(exif).substr(0, 4);
+  if (begin != std::string_view("II*\0", 4) && begin != std::string_view("MM\0*", 4)) return 1;
   const TiffNumbers numbers(exif);
   if (!numbers.has(4, 4)) return 1;
   const std::size_t directory = numbers.number(4, 4);
@@ -75,7 +75,7 @@ int jpeg_turn(ExifBytes jpeg) {
     const std::size_t length = std::size_t{jpeg[at + 2]} << 8 | jpeg[at + 3];
     if (length < 2 || length > jpeg.size() - at - 2) break;
     const auto segment = jpeg.subspan(at + 4, length - 2);
-    if (marker == kApp1 && begins(segment, "Exif\0\0", 6)) return exif_turn(segment);
+    if (marker == kApp1 && as_chars(segment).starts_with(kExif)) return exif_turn(segment);
     at += 2 + length;
   }
   return 1;

@@ -17,19 +17,18 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::array kParts{
-    std::pair{std::string_view("training"), kTrain},
-    std::pair{std::string_view("train"), kTrain},
-    std::pair{std::string_view("validation"), kValidation},
-    std::pair{std::string_view("valid"), kValidation},
-    std::pair{std::string_view("val"), kValidation},
-    std::pair{std::string_view("testing"), kTest},
-    std::pair{std::string_view("test"), kTest},
-};
+constexpr auto kParts = std::to_array<std::pair<std::string_view, Split>>({{"training", kTrain},
+                                                                           {"train", kTrain},
+                                                                           {"validation", kValidation},
+                                                                           {"valid", kValidation},
+                                                                           {"val", kValidation},
+                                                                           {"testing", kTest},
+                                                                           {"test", kTest}});
 
 std::optional<Split> part_of_word(std::string_view word) {
-  const auto found = std::ranges::find(kParts, word, [](const auto& part) { return part.first; });
-  return found == kParts.end() ? std::nullopt : std::optional(found->second);
+  for (const auto& [name, split] : kParts)
+    if (name == word) return split;
+  return std::nullopt;
 }
 
 /// Words that say nothing of what a folder holds, beside that it is a part.
@@ -72,13 +71,6 @@ Words words_of(std::string_view name) {
   }
   end_word();
   return words;
-}
-
-/// "cat" of "animals/cat", and "animals".
-std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-std::string_view before_last(std::string_view path) {
-  const auto slash = path.rfind('/');
-  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
 }
 
 /// Refuses classes of one name below several folders: "a/cat", "a/dog", "b/cat", "b/dog". That the folders
@@ -167,6 +159,12 @@ std::string bare_name(std::string_view name) {
 }
 
 }  // namespace
+
+std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view before_last(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
 
 std::optional<PartName> part_name(std::string_view folder) {
   std::optional<PartName> name;

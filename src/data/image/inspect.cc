@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <exception>
-#include <system_error>
-#include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
@@ -27,16 +25,17 @@ std::int64_t original_of(const Originals& originals, std::uint64_t hash, std::in
   return -1;
 }
 
-std::vector<DuplicatePair> find(std::span<const std::uint64_t> hashes, const IsEqual& is_equal,
+/// The samples that `originals` hold already; `adds`: the others become originals.
+std::vector<DuplicatePair> find(std::span<const std::uint64_t> hashes, const IsEqual& is_equal, bool adds,
                                 Originals& originals) {
   std::vector<DuplicatePair> duplicates;
   for (std::size_t i = 0; i < hashes.size(); ++i) {
     const auto sample = static_cast<std::int64_t>(i);
     const auto original = original_of(originals, hashes[i], sample, is_equal);
-    if (original < 0)
-      originals.emplace(hashes[i], sample);
-    else
+    if (original >= 0)
       duplicates.push_back({original, sample});
+    else if (adds)
+      originals.emplace(hashes[i], sample);
   }
   return duplicates;
 }
@@ -50,30 +49,16 @@ struct Buffers {
 };
 void for_each_image(std::size_t count, int threads, const std::function<void(Buffers&, std::size_t)>& body) {
   std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr error;
-  const auto work = [&] {
+  base::ThreadPool pool(std::max(1, threads));
+  pool.run(pool.threads(), [&](int, int) {
     Buffers buffers;
     try {
       for (std::size_t i = next++; i < count; i = next++) body(buffers, i);
     } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-      next = count;
+      next = count;  // the others need not go on
+      throw;
     }
-  };
-  {
-    std::vector<std::jthread> workers;
-    try {
-      for (int i = 1; i < threads; ++i) workers.emplace_back(work);
-    } catch (const std::system_error& refusal) {
-      next = count;  // makes the threads already started end at once
-      throw base::refused_thread(fmt::format("decoding thread {} of {}", workers.size() + 2, threads),
-                                 refusal);
-    }
-    work();
-  }
-  if (error) std::rethrow_exception(error);
+  });
 }
 
 /// FNV-1a over 8 bytes at a time (noll's prime): finds candidates, which are then compared byte for byte.
@@ -90,11 +75,19 @@ std::uint64_t hash_of(std::span<const std::uint8_t> bytes) {
   return hash;
 }
 
-/// A store's message about an unreadable file begins with the file's name. The name is removed here, because
-/// it is already shown beside the message.
-std::string without_name(std::string said, const std::string& name) {
-  if (said.starts_with(name + ": ")) said.erase(0, name.size() + 2);
-  return said;
+/// Runs `look`; returns why it could not read or decode its image, "" if it could. `name()` is the image's.
+template <typename Look, typename Name>
+std::string fault_in(const Look& look, const Name& name) {
+  try {
+    look();
+    return "";
+  } catch (const BrokenImage& error) {
+    return error.what();
+  } catch (const base::Error& error) {  // of a store, which begins with the name that is shown beside it
+    std::string said = error.what();
+    if (const auto begin = name() + ": "; said.starts_with(begin)) said.erase(0, begin.size());
+    return said;
+  }
 }
 
 constexpr int kClose = 24;        ///< of 255 levels: the noise of a background and what JPEG adds to it
@@ -161,20 +154,14 @@ std::vector<std::int64_t> lengths_of(const ImageDataset& set, int threads) {
 
 std::vector<DuplicatePair> find_equal(std::span<const std::uint64_t> hashes, const IsEqual& is_equal) {
   Originals originals;
-  return find(hashes, is_equal, originals);
+  return find(hashes, is_equal, true, originals);
 }
 
 std::vector<DuplicatePair> find_equal(std::span<const std::uint64_t> hashes, const IsEqual& is_equal_inside,
                                       std::span<const std::uint64_t> other, const IsEqual& is_equal) {
   Originals originals;
-  find(hashes, is_equal_inside, originals);
-  std::vector<DuplicatePair> duplicates;
-  for (std::size_t i = 0; i < other.size(); ++i) {
-    const auto sample = static_cast<std::int64_t>(i);
-    const auto original = original_of(originals, other[i], sample, is_equal);
-    if (original >= 0) duplicates.push_back({original, sample});
-  }
-  return duplicates;
+  find(hashes, is_equal_inside, true, originals);
+  return find(other, is_equal, false, originals);
 }
 
 std::vector<ImageFacts> examine_images(const ImageDataset& set, std::span<const std::int64_t> samples,
@@ -182,18 +169,15 @@ std::vector<ImageFacts> examine_images(const ImageDataset& set, std::span<const 
   std::vector<ImageFacts> looks(samples.size());
   for_each_image(samples.size(), threads, [&](Buffers& buffers, std::size_t i) {
     ImageFacts& look = looks[i];
-    try {
+    const auto examine = [&] {
       const auto bytes = set.encoded(samples[i], buffers.encoded);
       look.header = buffers.decoder.read_header(bytes);
       const double scale = 1.0 * kSideOfLook / std::min(look.header.height, look.header.width);
       buffers.decoder.decode(bytes, look.header, std::min(1.0, scale), buffers.decoded);
       look.grey = is_grey(buffers.decoded);
       look.plain = has_plain_corners(buffers.decoded);
-    } catch (const BrokenImage& error) {
-      look.broken = error.what();
-    } catch (const base::Error& error) {
-      look.broken = without_name(error.what(), set.name(samples[i]));
-    }
+    };
+    look.broken = fault_in(examine, [&] { return set.sample_name(samples[i]); });
   });
   return looks;
 }
@@ -202,19 +186,16 @@ std::vector<BrokenEntry> find_broken(const ImageStore& store, std::span<const st
                                      int threads, const std::optional<Range>& range) {
   std::mutex mutex;
   std::vector<BrokenEntry> broken;
-  const auto found = [&](std::size_t at, const std::string& reason) {
-    const std::lock_guard lock(mutex);
-    broken.push_back({at, store.name(images[at]), reason});
-  };
   for_each_image(images.size(), threads, [&](Buffers& buffers, std::size_t i) {
-    try {
+    const auto decode = [&] {
       const auto bytes = store.bytes(images[i], buffers.encoded);
       buffers.decoder.decode(bytes, buffers.decoder.read_header(bytes), 1, buffers.decoded, range);
-    } catch (const BrokenImage& error) {
-      found(i, error.what());
-    } catch (const base::Error& error) {  // a file that cannot be opened
-      found(i, without_name(error.what(), store.name(images[i])));
-    }
+    };
+    const auto name = [&] { return store.name(images[i]); };
+    const auto reason = fault_in(decode, name);
+    if (reason.empty()) return;
+    const std::lock_guard lock(mutex);
+    broken.push_back({i, name(), reason});
   });
   std::sort(broken.begin(), broken.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
   return broken;
@@ -237,26 +218,24 @@ std::vector<BrokenEntry> BrokenImageCache::find(const ImageStore& store,
 
 PartReport inspect(const ImageDataset& set, int classes, bool decode, int threads) {
   const auto count = static_cast<std::size_t>(set.size());
-  struct ImageFacts {
+  struct Seen {
     ImageHeader header;
     std::uint64_t hash = 0;
     std::uint64_t bytes = 0;
     std::string broken;
   };
-  std::vector<ImageFacts> seen(count);
+  std::vector<Seen> seen(count);
   for_each_image(count, threads, [&](Buffers& buffers, std::size_t i) {
-    ImageFacts& at = seen[i];
-    try {
-      const auto bytes = set.encoded(static_cast<std::int64_t>(i), buffers.encoded);
+    Seen& at = seen[i];
+    const auto index = static_cast<std::int64_t>(i);
+    const auto look = [&] {
+      const auto bytes = set.encoded(index, buffers.encoded);
       at.bytes = bytes.size();
       at.hash = hash_of(bytes);
       at.header = buffers.decoder.read_header(bytes);
       if (decode) buffers.decoder.decode(bytes, at.header, 1, buffers.decoded);
-    } catch (const BrokenImage& error) {
-      at.broken = error.what();
-    } catch (const base::Error& error) {
-      at.broken = without_name(error.what(), set.name(static_cast<std::int64_t>(i)));
-    }
+    };
+    at.broken = fault_in(look, [&] { return set.sample_name(index); });
   });
   PartReport report{.images = set.size(),
                     .per_class = std::vector<std::int64_t>(static_cast<std::size_t>(classes))};
@@ -265,7 +244,7 @@ PartReport inspect(const ImageDataset& set, int classes, bool decode, int thread
     ++report.per_class[static_cast<std::size_t>(set.label(index))];
     report.encoded_bytes += static_cast<std::int64_t>(seen[i].bytes);
     report.hashes.push_back(seen[i].hash);
-    if (!seen[i].broken.empty()) report.broken.push_back({i, set.name(index), seen[i].broken});
+    if (!seen[i].broken.empty()) report.broken.push_back({i, set.sample_name(index), seen[i].broken});
     const ImageHeader& header = seen[i].header;
     if (header.height == 0) continue;
     report.heights.push_back(header.height);
@@ -294,7 +273,7 @@ std::vector<Duplicate> find_duplicates(const ImageDataset& first, const PartRepo
                                                     second_report.hashes, equal(first, second));
   std::vector<Duplicate> duplicates;
   for (const auto& pair : pairs)
-    duplicates.push_back({first.name(pair.first), second.name(pair.second),
+    duplicates.push_back({first.sample_name(pair.first), second.sample_name(pair.second),
                           first.label(pair.first) == second.label(pair.second)});
   return duplicates;
 }
@@ -303,16 +282,12 @@ std::vector<Duplicate> find_duplicates(const ImageDataset& first, const ImageDat
   const bool is_same = &first == &second;
   const auto lengths = lengths_of(first, threads);
   const auto others = is_same ? lengths : lengths_of(second, threads);
-  std::map<std::int64_t, int> count, count_of_others;
-  for (const auto length : lengths) ++count[length];
-  for (const auto length : others) ++count_of_others[length];
-  const auto comes_twice = [&](std::int64_t length) {
-    return is_same ? count[length] > 1 : count.contains(length) && count_of_others.contains(length);
-  };
-  // From here on the counts are only read, by at() and find(), so threads may share the map.
+  std::map<std::int64_t, std::pair<int, int>> count;  // how many images of each set have a length
+  for (const auto length : lengths) ++count[length].first;
+  for (const auto length : others) ++count[length].second;
   std::vector<std::int64_t> twice;
   for (const auto& [length, times] : count)
-    if (comes_twice(length)) twice.push_back(length);
+    if (is_same ? times.first > 1 : times.first > 0 && times.second > 0) twice.push_back(length);
   const auto wanted = [&](std::int64_t length) { return std::ranges::binary_search(twice, length); };
   PartReport report{.hashes = hashes_where(first, lengths, wanted, threads)};
   if (is_same) return find_duplicates(first, report, second, report);

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <system_error>
 
@@ -23,12 +22,6 @@ using base::ErrorKind;
 /// A larger file is hardly a list of names and labels.
 constexpr std::uintmax_t kMostTableBytes = std::uintmax_t{256} << 20;
 
-std::string_view trimmed_text(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
-}
-
 std::string_view without_ending(std::string_view name) {
   return is_image_name(name) ? name.substr(0, name.rfind('.')) : name;
 }
@@ -41,17 +34,8 @@ bool ends_with_path(std::string_view longer, std::string_view end) {
 
 /// 0 or 1, also as "1.0"; nothing for other texts.
 std::optional<int> bit_of(const std::string& text) {
-  double value = -1;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || (value != 0 && value != 1))
-    return std::nullopt;
-  return static_cast<int>(value);
-}
-
-bool is_number(const std::string& text) {
-  double value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  return read.ec == std::errc{} && read.ptr == text.data() + text.size();
+  const auto value = base::to_number<double>(text);
+  return value == 0 || value == 1 ? std::optional(static_cast<int>(*value)) : std::nullopt;
 }
 
 std::set<std::string> values_of(const LabelTable& table, std::size_t column) {
@@ -73,7 +57,9 @@ LabelColumns one_column(const LabelTable& table) {
     const auto values = values_of(table, i);
     if (values.size() < 2 || (columns > 2 && 2 * values.size() > rows)) continue;
     candidates.push_back(i);
-    if (!std::ranges::all_of(values, is_number)) of_words.push_back(i);
+    if (!std::ranges::all_of(values,
+                             [](const auto& text) { return base::to_number<double>(text).has_value(); }))
+      of_words.push_back(i);
   }
   for (const char* word : {"label", "class", "category", "target", "breed", "species", "diagnosis", "variety",
                            "predictionstring"})
@@ -93,19 +79,17 @@ LabelColumns one_column(const LabelTable& table) {
 /// The lines of a file: cells as they are separated in its first line, by blanks if it has no separator.
 std::vector<base::CsvLine> lines_of_table(const std::string& text, const std::string& path) {
   const auto first = text.substr(0, text.find('\n'));
-  if (first.find_first_of(",;\t") != std::string::npos ||
-      trimmed_text(first).find(' ') == std::string_view::npos)
+  if (first.find_first_of(",;\t") != std::string::npos || trimmed(first).find(' ') == std::string_view::npos)
     return base::read_csv(text, path);
   std::vector<base::CsvLine> lines;
   std::size_t number = 1;
   for (std::string_view rest = text; !rest.empty(); ++number) {
-    const auto line = trimmed_text(rest.substr(0, rest.find('\n')));
-    rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
+    const auto line = trimmed(take_line(rest));
     if (line.empty()) continue;
     const auto blank = std::min(line.find(' '), line.size());
     lines.push_back(
         {{.text = std::string(line.substr(0, blank)), .line = number, .column = 1},
-         {.text = std::string(trimmed_text(line.substr(blank))), .line = number, .column = blank + 1}});
+         {.text = std::string(trimmed(line.substr(blank))), .line = number, .column = blank + 1}});
   }
   return lines;
 }
@@ -122,7 +106,7 @@ ImageFinder::ImageFinder(const ImageListing& images, const fs::path& top)
 
 std::vector<std::uint32_t> ImageFinder::find(std::string_view cell) const {
   while (cell.starts_with("./")) cell.remove_prefix(2);
-  const auto name = cell.substr(cell.rfind('/') + 1);
+  const auto name = last_part(cell);
   if (name.empty()) return {};
   const std::string stem(without_ending(name));
   std::vector<std::uint32_t> found;
@@ -146,11 +130,8 @@ std::optional<std::size_t> LabelTable::find_column(const std::string& name) cons
   if (has_header)
     if (const auto named = std::ranges::find(names, name); named != names.end())
       return static_cast<std::size_t>(named - names.begin());
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc{} || end != name.data() + name.size() || number < 1 || number > names.size())
-    return std::nullopt;
-  return number - 1;
+  const auto number = base::to_number<std::size_t>(name);
+  return number && *number >= 1 && *number <= names.size() ? std::optional(*number - 1) : std::nullopt;
 }
 
 LabelTable read_label_table(const fs::path& path, const ImageFinder& images, const std::string& image) {
@@ -181,7 +162,7 @@ LabelTable read_label_table(const fs::path& path, const ImageFinder& images, con
           table.path, line.front().line, base::counted(static_cast<std::int64_t>(line.size()), "cell"),
           lines.front().size());
     auto& row = table.rows.emplace_back();
-    for (const auto& cell : line) row.emplace_back(trimmed_text(cell.text));
+    for (const auto& cell : line) row.emplace_back(trimmed(cell.text));
     table.lines.push_back(line.front().line);
   }
   table.names = table.rows.front();

@@ -26,7 +26,7 @@ std::string_view after_first(std::string_view path) {
 
 /// "thumbnails", as a program that shows pictures keeps smaller copies of a folder's images inside of it.
 bool is_of_thumbnails(std::string_view path) {
-  const auto name = base::lower_case(path.substr(path.rfind('/') + 1));
+  const auto name = base::lower_case(last_part(path));
   return name == "thumbnails" || name == "thumbnail" || name == "thumbs";
 }
 
@@ -108,8 +108,7 @@ class Folders {
   [[nodiscard]] bool is_copy_of_above(std::size_t d) const {
     const auto& all = listing_.directories();
     if (!is_of_thumbnails(all[d])) return false;
-    const auto slash = all[d].rfind('/');
-    const auto above = std::ranges::find(all, slash == std::string::npos ? "" : all[d].substr(0, slash));
+    const auto above = std::ranges::find(all, before_last(all[d]));
     return above != all.end() && counts_[static_cast<std::size_t>(above - all.begin())] > 0;
   }
 

@@ -46,6 +46,10 @@ class ImageListing {
   std::string names_;
 };
 
+/// "cat" of "animals/cat", and "animals"; "" if there is no folder.
+[[nodiscard]] std::string_view last_part(std::string_view path);
+[[nodiscard]] std::string_view before_last(std::string_view path);
+
 /// How names of image files end, for messages.
 inline constexpr const char* kImageEndings = ".jpg, .jpeg, .png, .ppm, .webp, .tif, .tiff, .gif or .bmp";
 

@@ -24,17 +24,14 @@ constexpr std::int64_t kMostSide = 1024;
 
 /// The option `key`, N or HxW; `usual` where it is not given.
 ImageFormat format_of(const Spec& spec, const std::string& key, const ImageFormat& usual) {
-  const auto found = spec.options.find(key);
-  if (found == spec.options.end()) return usual;
-  const std::string text = found->second;
-  const auto cross = text.find('x');
-  Spec sides = spec;  // each number is checked by the same rule with the same message
+  const auto text = spec.option(key);
+  if (!text) return usual;
+  const auto cross = text->find('x');
   const auto side_from = [&](const std::string& number) {
-    sides.options[key] = number;
-    return static_cast<int>(integer_option(sides, key, 0, 1, kMostSide));
+    return static_cast<int>(integer_in(spec, key, number, 1, kMostSide));
   };
-  const auto height = side_from(text.substr(0, cross));
-  const auto width = cross == std::string::npos ? height : side_from(text.substr(cross + 1));
+  const auto height = side_from(text->substr(0, cross));
+  const auto width = cross == std::string::npos ? height : side_from(text->substr(cross + 1));
   return {.height = height, .width = width, .channels = 3};
 }
 
@@ -44,30 +41,29 @@ constexpr int kLeastResized = 128;
 
 int eval_resize_of(const Spec& spec, const ImageFormat& format) {
   const int longer = std::max(format.height, format.width);
-  const auto found = spec.options.find("eval-resize");
-  if (found == spec.options.end())
-    return format.height == format.width && longer >= kLeastResized ? longer * 8 / 7 : 0;
-  if (found->second == "fit") return 0;
+  const auto text = spec.option("eval-resize");
+  if (!text) return format.height == format.width && longer >= kLeastResized ? longer * 8 / 7 : 0;
+  if (*text == "fit") return 0;
   const auto most = 4 * kMostSide;
-  if (found->second.find_first_not_of("0123456789") != std::string::npos)
+  if (text->find_first_not_of("0123456789") != std::string::npos)
     base::fail(
         ErrorKind::usage,
         "data '{}': eval-resize is what the shorter side becomes before the centre is cropped, a whole "
         "number from {} to {}, or fit, not '{}'; correct it",
-        spec.text, longer, most, found->second);
-  return static_cast<int>(integer_option(spec, "eval-resize", 0, longer, most));
+        spec.text, longer, most, *text);
+  return static_cast<int>(integer_in(spec, "eval-resize", *text, longer, most));
 }
 
 ClassDepth depth_of(const Spec& spec) {
-  const auto found = spec.options.find("classes");
-  if (found == spec.options.end()) return ClassDepth::unsaid;
-  if (found->second == "leaf") return ClassDepth::leaf;
-  if (found->second == "top") return ClassDepth::top;
+  const auto classes = spec.option("classes");
+  if (!classes) return ClassDepth::unsaid;
+  if (*classes == "leaf") return ClassDepth::leaf;
+  if (*classes == "top") return ClassDepth::top;
   base::fail(
       ErrorKind::usage,
       "data '{}': classes is leaf (the folder an image lies in) or top (the first below train/ and test/), "
       "not '{}'; correct it",
-      spec.text, found->second);
+      spec.text, *classes);
 }
 
 /// Some files of `images` that end so, in an order in which the first of them are from all over the set.
@@ -126,7 +122,7 @@ DeepImages find_deep(const ImageStore& store, const ImageListing* listing,
 /// Notes how images of 16 bits become 8 bits. Refuses to take the upper 8 bits where values end far below
 /// 65535, as those of scans of 12 bits do: hardly anything would be left of them. A few such files among
 /// others are noted.
-void check_16_bits(Source& source, const ImageStore& store, const ImageListing* listing,
+void check_16_bits(const Spec& spec, Source& source, const ImageStore& store, const ImageListing* listing,
                    const std::vector<std::uint32_t>& train) {
   const auto found = find_deep(store, listing, train);
   const auto of_those = fmt::format("of the {} {} that were looked at", found.looked_at,
@@ -147,7 +143,7 @@ void check_16_bits(Source& source, const ImageStore& store, const ImageListing* 
       "{} {} have 16 bits and hold values up to {} of 65535, of which {} levels are left in the 8 bits that are "
       "read; add range=0:{}, or range=own, which scales each image by its own values",
       found.small, of_those, found.largest_of_small, found.largest_of_small / 256 + 1, std::max(1, end - 1));
-  if (2 * found.small >= found.deep) base::fail(ErrorKind::data, "data '{}': {}", source.spec, said);
+  if (2 * found.small >= found.deep) base::fail(ErrorKind::data, "data '{}': {}", spec.text, said);
   source.notes.push_back(said);
 }
 
@@ -248,7 +244,6 @@ Source open_arranged(const Spec& spec, std::shared_ptr<const ImageStore> store, 
       format_of(spec, "size", {.height = kUsualSide, .width = kUsualSide, .channels = 3});
   const ImageFormat evaluated = format_of(spec, "eval-size", format);
   Source source;
-  source.spec = spec.text;
   source.crop_area = decimal_option(spec, "crop-area", 0.08, 0.01, 1);
   source.jitter = decimal_option(spec, "jitter", 0, 0, 1);
   source.eval_resize = eval_resize_of(spec, evaluated);
@@ -256,7 +251,7 @@ Source open_arranged(const Spec& spec, std::shared_ptr<const ImageStore> store, 
   source.flip = integer_option(spec, "flip", 1, 0, 1) != 0 ? Flip::random : Flip::none;
   source.class_names = std::move(arranged.class_names);
   source.notes = std::move(arranged.notes);
-  check_16_bits(source, *store, listing, arranged.train.images);
+  check_16_bits(spec, source, *store, listing, arranged.train.images);
   note_turned(*store, listing, arranged.train.images, source.notes);
   if (spec.how.skip_bad_images) {
     leave_out_broken(*store, "training", spec.how, arranged.train, source);
@@ -268,10 +263,7 @@ Source open_arranged(const Spec& spec, std::shared_ptr<const ImageStore> store, 
   const auto dataset = [&](ArrangedPart& part, const ImageDataset::Seen& seen,
                            std::optional<ImageDataset::Seen> as_evaluated) {
     source.resident_bytes += static_cast<std::int64_t>(part.images.size() * 8);
-    return std::make_unique<ImageDataset>(
-        store,
-        ImageDataset::LabelledImages{.images = std::move(part.images), .labels = std::move(part.labels)},
-        seen, as_evaluated);
+    return std::make_unique<ImageDataset>(store, std::move(part), seen, as_evaluated);
   };
   const ImageDataset::Seen tested{evaluated, source.eval_resize, source.range};
   // Of another size than evaluation's, training without augmentation takes all that fits.

@@ -24,11 +24,6 @@ bool may_be_images(std::string_view ending) {
   return std::ranges::find(kImages, ending) != kImages.end();
 }
 
-std::string parent_folder(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-
 /// Names at most eight folders, each with its files: "dogs (10 files that end in .webp)".
 std::string named_folders(const std::vector<const PassedOver*>& folders) {
   constexpr std::size_t kMost = 8;
@@ -49,12 +44,11 @@ struct ImageFolders {
 };
 
 /// Whether it lies in a part that is beside others with images, and in no class.
-bool lies_in_a_part(const std::string& path, const ImageFolders& folders) {
-  for (auto above = parent_folder(path); !above.empty(); above = parent_folder(above))
+bool lies_in_a_part(std::string_view path, const ImageFolders& folders) {
+  for (auto above = before_last(path); !above.empty(); above = before_last(above))
     if (folders.images.contains(above)) return false;
-  for (auto inner = path; !inner.empty(); inner = parent_folder(inner))
-    if (split_of(inner.substr(inner.rfind('/') + 1)) && folders.with_images.contains(parent_folder(inner)))
-      return true;
+  for (auto inner = path; !inner.empty(); inner = before_last(inner))
+    if (split_of(last_part(inner)) && folders.with_images.contains(before_last(inner))) return true;
   return false;
 }
 
@@ -63,9 +57,9 @@ ImageFolders folders_of(const ImageListing& listing) {
   for (std::size_t i = 0; i < listing.size(); ++i)
     ++folders.images[listing.directories()[listing.directory(i)]];
   for (const auto& [path, count] : folders.images) {
-    if (!path.empty()) folders.parents.insert(parent_folder(path));
-    for (auto above = path; folders.with_images.insert(above).second && !above.empty();)
-      above = parent_folder(above);
+    if (!path.empty()) folders.parents.emplace(before_last(path));
+    for (std::string_view above = path; folders.with_images.emplace(above).second && !above.empty();)
+      above = before_last(above);
   }
   return folders;
 }
@@ -99,7 +93,7 @@ std::vector<std::string> check_passed_over(const std::string& spec, const ImageL
     if (images != folders.images.end()) {
       if (one.files > images->second) mostly.push_back(&one);
     } else if (!folders.with_images.contains(one.folder) &&
-               (folders.parents.contains(parent_folder(one.folder)) || lies_in_a_part(one.folder, folders))) {
+               (folders.parents.contains(before_last(one.folder)) || lies_in_a_part(one.folder, folders))) {
       lost.push_back(&one);
     }
   }

@@ -68,7 +68,6 @@ class Resizer {
   Taps rows_, columns_;
   std::vector<std::int32_t> pairs_;
   std::vector<std::uint8_t> row_, narrowed_;
-  std::vector<double> exact_;
 };
 
 }  // namespace paceline::data

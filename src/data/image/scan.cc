@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "data/file_bytes.h"
 
 namespace paceline::data {
 namespace {
@@ -78,12 +78,10 @@ constexpr std::string_view kFirstLine = "paceline-manifest-1";
 /// A file that is being written; removed if that fails.
 struct File {
   std::string path;
-  int descriptor = -1;
+  base::Descriptor descriptor;
   bool is_whole = false;
   ~File() {
-    if (descriptor < 0) return;
-    ::close(descriptor);
-    if (!is_whole) ::unlink(path.c_str());
+    if (descriptor.is_open() && !is_whole) ::unlink(path.c_str());
   }
 };
 
@@ -160,7 +158,7 @@ bool parse(std::string_view text, FolderScan& scan) {
 std::int64_t modified_ns(const fs::path& folder) {
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0) return -1;
-  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+  return modified_ns(status);
 }
 
 FolderScan scan_folder(const fs::path& top) {
@@ -183,8 +181,9 @@ FolderScan write_manifest(const fs::path& top) {
   // Written in place, because renaming a file into the folder would change the folder's time that is noted in
   // it. An incomplete file has no last line and is ignored.
   File file{.path = path.string(),
-            .descriptor = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666)};
-  if (file.descriptor < 0)
+            .descriptor = base::Descriptor(
+                ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666))};
+  if (!file.descriptor.is_open())
     base::fail(ErrorKind::data, "{}: cannot be written: {}; is the folder yours?", path.string(),
                std::system_category().message(errno));
   FolderScan scan = scan_folder(top);
@@ -200,14 +199,9 @@ FolderScan write_manifest(const fs::path& top) {
     }
   }
   text += fmt::format("end {}\n", scan.listing.size());
-  for (std::string_view rest = text; !rest.empty();) {
-    const auto written = ::write(file.descriptor, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0)
-      base::fail(ErrorKind::data, "{}: cannot be written: {}; is the disk full?", path.string(),
-                 base::reason_of_write(errno));
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (!write_all(file.descriptor.get(), std::as_bytes(std::span(text))))
+    base::fail(ErrorKind::data, "{}: cannot be written: {}; is the disk full?", path.string(),
+               base::reason_of_write(errno));
   file.is_whole = true;
   return scan;
 }

@@ -1,7 +1,6 @@
 #include "data/image/tar.h"
 
 #include <archive_entry.h>
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
@@ -9,20 +8,12 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file.h"
 
 namespace paceline::data {
 namespace {
 
 namespace fs = std::filesystem;
 using base::ErrorKind;
-
-struct WriteCloser {
-  void operator()(archive* handle) const { archive_write_free(handle); }
-};
-struct EntryCloser {
-  void operator()(archive_entry* entry) const { archive_entry_free(entry); }
-};
 
 [[noreturn]] void fail_reading(const fs::path& path, archive* handle) {
   const char* said = archive_error_string(handle);
@@ -36,9 +27,7 @@ struct EntryCloser {
 /// "./a/b.jpg" as directory "a" and name "b.jpg".
 std::pair<std::string, std::string> parts_of(std::string_view path) {
   while (path.starts_with("./") || path.starts_with("/")) path.remove_prefix(path.front() == '/' ? 1 : 2);
-  const auto slash = path.rfind('/');
-  if (slash == std::string_view::npos) return {"", std::string(path)};
-  return {std::string(path.substr(0, slash)), std::string(path.substr(slash + 1))};
+  return {std::string(before_last(path)), std::string(last_part(path))};
 }
 
 /// The path to which a link in the archive leads; empty if the member is no link. A hard link names a path in
@@ -196,45 +185,37 @@ std::span<const std::uint8_t> TarStore::bytes(std::int64_t index, std::vector<st
   return bytes;
 }
 
-struct TarWriter::Impl {
-  fs::path path;
-  base::Replacement file;
-  std::unique_ptr<archive, WriteCloser> handle;  ///< destroyed first, because it writes to the file
-
-  explicit Impl(fs::path to) : path(std::move(to)), file(path) {}
-  void check(int status) const {
-    if (status == ARCHIVE_OK || status == ARCHIVE_WARN) return;
-    const char* said = archive_error_string(handle.get());
-    base::fail(ErrorKind::data, "{}: cannot be written: {}; is the disk full, or the folder not yours?",
-               path.string(), said ? said : "no reason given");
-  }
-};
-
-TarWriter::TarWriter(fs::path path) : impl_(std::make_unique<Impl>(std::move(path))) {
-  impl_->handle.reset(archive_write_new());
+TarWriter::TarWriter(fs::path path)
+    : path_(std::move(path)), file_(path_), handle_(archive_write_new(), archive_write_free) {
   // Names are bytes here, as in a directory. The pax format states the character set of names beyond ASCII;
   // without a locale libarchive states "binary", and GNU tar then warns for every file.
-  archive_write_set_format_gnutar(impl_->handle.get());
-  impl_->check(archive_write_open_fd(impl_->handle.get(), impl_->file.descriptor()));
+  archive_write_set_format_gnutar(handle_.get());
+  check(archive_write_open_fd(handle_.get(), file_.descriptor()));
 }
 
-TarWriter::~TarWriter() = default;
+void TarWriter::check(int status) const {
+  if (status == ARCHIVE_OK || status == ARCHIVE_WARN) return;
+  const char* said = archive_error_string(handle_.get());
+  base::fail(ErrorKind::data, "{}: cannot be written: {}; is the disk full, or the folder not yours?",
+             path_.string(), said ? said : "no reason given");
+}
 
 void TarWriter::add(const std::string& name, std::span<const std::uint8_t> bytes) {
-  const std::unique_ptr<archive_entry, EntryCloser> entry(archive_entry_new());
+  const std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(archive_entry_new(),
+                                                                       archive_entry_free);
   archive_entry_set_pathname(entry.get(), name.c_str());
   archive_entry_set_size(entry.get(), static_cast<std::int64_t>(bytes.size()));
   archive_entry_set_filetype(entry.get(), AE_IFREG);
   archive_entry_set_perm(entry.get(),
                          0644);  // no owner and no time, so that the same images give the same archive
-  impl_->check(archive_write_header(impl_->handle.get(), entry.get()));
-  const auto written = archive_write_data(impl_->handle.get(), bytes.data(), bytes.size());
-  if (written != static_cast<la_ssize_t>(bytes.size())) impl_->check(ARCHIVE_FATAL);
+  check(archive_write_header(handle_.get(), entry.get()));
+  const auto written = archive_write_data(handle_.get(), bytes.data(), bytes.size());
+  if (written != static_cast<la_ssize_t>(bytes.size())) check(ARCHIVE_FATAL);
 }
 
 void TarWriter::finish() {
-  impl_->check(archive_write_close(impl_->handle.get()));
-  impl_->file.commit();
+  check(archive_write_close(handle_.get()));
+  file_.commit();
 }
 
 }  // namespace paceline::data

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "data/file_bytes.h"
 #include "data/image/listing.h"
 #include "data/image/scan.h"
@@ -94,16 +95,16 @@ class TarWriter {
  public:
   /// Errors   this and all members: Error(data) naming the path and the system's reason
   explicit TarWriter(std::filesystem::path path);
-  ~TarWriter();
-  TarWriter(const TarWriter&) = delete;
-  TarWriter& operator=(const TarWriter&) = delete;
 
   void add(const std::string& name, std::span<const std::uint8_t> bytes);
   void finish();
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  void check(int status) const;
+
+  std::filesystem::path path_;
+  base::Replacement file_;
+  std::unique_ptr<archive, int (*)(archive*)> handle_;  ///< destroyed first, because it writes to the file
 };
 
 }  // namespace paceline::data

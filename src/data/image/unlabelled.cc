@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <system_error>
 #include <utility>
 
@@ -74,11 +75,12 @@ std::shared_ptr<const ImageStore> store_of(std::span<const fs::path> files,
   return std::make_shared<JoinedStores>(std::move(archives));
 }
 
-ImageDataset::LabelledImages all_of(std::int64_t count) {
-  ImageDataset::LabelledImages all;
-  for (std::int64_t i = 0; i < count; ++i) all.images.push_back(static_cast<std::uint32_t>(i));
+ImageDataset all_of(std::shared_ptr<const ImageStore> store, const ImageDataset::Seen& seen) {
+  ArrangedPart all;
+  all.images.resize(static_cast<std::size_t>(store->size()));
+  std::iota(all.images.begin(), all.images.end(), std::uint32_t{0});
   all.labels.resize(all.images.size());
-  return all;
+  return {std::move(store), std::move(all), seen};
 }
 
 void add_folder(const fs::path& folder, NamedImages& found) {
@@ -138,12 +140,9 @@ NamedImages find_images(std::span<const fs::path> given) {
 UnlabelledImages::UnlabelledImages(std::span<const fs::path> files, const ImageFormat& format,
                                    int eval_resize, std::optional<Range> range,
                                    std::vector<std::shared_ptr<const ImageStore>> archives)
-    : UnlabelledImages(store_of(files, std::move(archives)), format, eval_resize, range) {}
-
-UnlabelledImages::UnlabelledImages(const std::shared_ptr<const ImageStore>& images, const ImageFormat& format,
-                                   int eval_resize, std::optional<Range> range)
-    : images_(images, all_of(images->size()),
-              {.format = {format.height, format.width, 3}, .eval_resize = eval_resize, .range = range}),
+    : images_(
+          all_of(store_of(files, std::move(archives)),
+                 {.format = {format.height, format.width, 3}, .eval_resize = eval_resize, .range = range})),
       format_(format) {
   base::expects(format.channels == 3 || format.channels == 1, "images are of colours or grey");
 }
@@ -160,21 +159,17 @@ std::int32_t UnlabelledImages::read(std::int64_t index, std::span<std::uint8_t> 
         pixels[i] = static_cast<std::uint8_t>(grey_of(&rgb[3 * i]));
     }
   } catch (const BrokenImage& broken) {
-    why = fmt::format("{}: the image cannot be decoded: {}", images_.name(index), broken.what());
+    why = fmt::format("{}: the image cannot be decoded: {}", sample_name(index), broken.what());
   } catch (const base::Error& error) {
     why = error.what();
   }
   if (!why.empty()) std::ranges::fill(pixels, std::uint8_t{0});
-  set_fault(index, std::move(why));
-  return 0;
-}
-
-void UnlabelledImages::set_fault(std::int64_t index, std::string why) const {
   const std::lock_guard lock(mutex_);
   if (why.empty())
     faults_.erase(index);
   else
     faults_[index] = std::move(why);
+  return 0;
 }
 
 std::string UnlabelledImages::fault(std::int64_t index) const {

@@ -46,7 +46,9 @@ class UnlabelledImages final : public Dataset {
   [[nodiscard]] ImageFormat format() const override { return format_; }
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override;
   [[nodiscard]] std::int32_t label(std::int64_t) const override { return 0; }
-  [[nodiscard]] std::string sample_name(std::int64_t index) const override { return images_.name(index); }
+  [[nodiscard]] std::string sample_name(std::int64_t index) const override {
+    return images_.sample_name(index);
+  }
   /// Its path without the place of its archive.
   [[nodiscard]] std::string path_below(std::int64_t index) const { return images_.path_below(index); }
   [[nodiscard]] bool reads_from_memory() const override { return false; }
@@ -54,10 +56,6 @@ class UnlabelledImages final : public Dataset {
   [[nodiscard]] std::string fault(std::int64_t index) const;
 
  private:
-  UnlabelledImages(const std::shared_ptr<const ImageStore>& images, const ImageFormat& format,
-                   int eval_resize, std::optional<Range> range);
-  void set_fault(std::int64_t index, std::string why) const;
-
   ImageDataset images_;
   ImageFormat format_;
   mutable std::mutex mutex_;

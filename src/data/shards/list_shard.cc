@@ -11,6 +11,7 @@
 #include "data/image/listing.h"
 #include "data/image/tar.h"
 #include "data/shards/shards.h"
+#include "data/spec.h"
 
 namespace paceline::data {
 namespace {
@@ -35,14 +36,6 @@ template <typename... Args>
   base::fail(ErrorKind::data, "{}: {}", shard.string(), fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// The text without blanks at both ends.
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const auto begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
-
 /// Reads labels out of the bytes of one shard.
 class LabelReader {
  public:
@@ -50,8 +43,7 @@ class LabelReader {
       : shard_(shard), field_(field), whole_(whole) {}
 
   [[nodiscard]] std::string read(const TarMember& member) const {
-    const auto bytes = whole_.subspan(member.begin, member.bytes);
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const auto text = as_chars(whole_.subspan(member.begin, member.bytes));
     std::string label = field_.empty() ? std::string(trimmed(text)) : from_json(member, text);
     constexpr std::size_t kLongest = 500;
     if (label.empty()) fail_in(shard_, "the label in '{}' is empty; write its class", shown_name(member));

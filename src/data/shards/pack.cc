@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -47,24 +46,20 @@ class UnfinishedFolder {
                  "{}: is there already, and data pack overwrites nothing; remove it, or name another folder",
                  target_.string());
     fs::create_directory(path_, error);
-    descriptor_ = error ? -1 : ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (descriptor_ < 0)
+    if (!error)
+      opened_ = base::Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!opened_.is_open())
       base::fail(ErrorKind::data, "{}: cannot be made: {}; is its folder yours?", path_.string(),
                  error ? error.message() : std::strerror(errno));
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      ::close(descriptor_);
+    if (::flock(opened_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
       base::fail(ErrorKind::data, "{}: another data pack writes it now; wait for it, or name another folder",
                  path_.string());
-    }
     for (const auto& left : fs::directory_iterator(path_, error)) fs::remove_all(left, error);
   }
   ~UnfinishedFolder() {
     std::error_code unimportant;  // a later packing removes what stays
     if (!is_complete_) fs::remove_all(path_, unimportant);
-    ::close(descriptor_);
   }
-  UnfinishedFolder(const UnfinishedFolder&) = delete;
-  UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
 
   [[nodiscard]] const fs::path& path() const { return path_; }
 
@@ -79,7 +74,7 @@ class UnfinishedFolder {
 
  private:
   fs::path target_, path_;
-  int descriptor_ = -1;
+  base::Descriptor opened_;
   bool is_complete_ = false;
 };
 
@@ -250,18 +245,17 @@ std::string spec_of(const Source& source, const fs::path& out, const std::vector
   for (const auto& part : parts)
     if (part.set != source.train.get()) spec += fmt::format(",{}={}", part.name, part.pattern());
   spec += fmt::format(",classes={}", kClassFile);
-  const auto options = parse_spec(source.spec).options;
+  const auto given = parse_spec(source.spec);
   for (const char* key : {"size", "eval-size", "eval-resize", "crop-area", "jitter", "flip"})
-    if (const auto found = options.find(key); found != options.end() && source.crop_area > 0)
-      spec += fmt::format(",{}={}", key, found->second);
+    if (const auto value = given.option(key); value && source.crop_area > 0)
+      spec += fmt::format(",{}={}", key, *value);
   const auto& format = source.train->format();
   if (source.crop_area == 0)
     spec += fmt::format(",size={}x{},eval-resize=fit,flip={},mean={},std={}", format.height, format.width,
                         source.flip == Flip::none ? 0 : 1, joined(source.mean), joined(source.stddev));
   else
     for (const char* key : {"mean", "std"})
-      if (const auto found = options.find(key); found != options.end())
-        spec += fmt::format(",{}={}", key, found->second);
+      if (const auto value = given.option(key)) spec += fmt::format(",{}={}", key, *value);
   return spec;
 }
 

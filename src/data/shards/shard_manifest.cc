@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
+#include "data/file_bytes.h"
 #include "data/image/tar.h"
 #include "data/shards/shards.h"
 
@@ -61,10 +61,9 @@ std::vector<Shard> look_at(std::span<const fs::path> paths) {
     if (!S_ISREG(status.st_mode))
       base::fail(ErrorKind::data, "{}: is not a regular file, and a shard is a tar archive", path.string());
     auto name = path.lexically_relative(folder).generic_string();
-    shards.push_back(
-        {.name = name.empty() ? path.generic_string() : std::move(name),
-         .bytes = status.st_size,
-         .modified_ns = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec});
+    shards.push_back({.name = name.empty() ? path.generic_string() : std::move(name),
+                      .bytes = status.st_size,
+                      .modified_ns = modified_ns(status)});
   }
   return shards;
 }
@@ -88,26 +87,6 @@ std::vector<fs::path> places_of(std::span<const fs::path> paths, const std::vect
   return {folder / file_of(list), base::cache_directory() / "shards" / file_of(whole + '\0' + list)};
 }
 
-/// Appends samples `first` to `first + count` of `from`.
-class IndexJoiner {
- public:
-  explicit IndexJoiner(ShardIndex& to) : to_(to) {}
-  void add(const ShardIndex& from, std::size_t first, std::size_t count) {
-    to_.members.insert(to_.members.end(), from.members.begin() + static_cast<std::ptrdiff_t>(first),
-                       from.members.begin() + static_cast<std::ptrdiff_t>(first + count));
-    for (auto i = first; i < first + count; ++i) {
-      const auto& text = from.texts[from.labels[i]];
-      const auto [at, is_new] = numbers_.emplace(text, static_cast<std::uint32_t>(to_.texts.size()));
-      if (is_new) to_.texts.push_back(text);
-      to_.labels.push_back(at->second);
-    }
-  }
-
- private:
-  ShardIndex& to_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;
-};
-
 /// What is known of the shards: `now` as they are, with the samples of `before` where they have not changed.
 /// Lists the others.
 ShardIndex completed(std::span<const fs::path> paths, std::vector<Shard> now, const std::string& field,
@@ -126,7 +105,17 @@ ShardIndex completed(std::span<const fs::path> paths, std::vector<Shard> now, co
     listed[i] = list_shard(paths[changed[i]], field);
   });
   ShardIndex index{.field = field, .shards = std::move(now), .members = {}, .labels = {}, .texts = {}};
-  IndexJoiner joiner(index);
+  std::unordered_map<std::string, std::uint32_t> numbers;  // of its texts
+  const auto append = [&](const ShardIndex& from, std::size_t first, std::size_t count) {
+    index.members.insert(index.members.end(), from.members.begin() + static_cast<std::ptrdiff_t>(first),
+                         from.members.begin() + static_cast<std::ptrdiff_t>(first + count));
+    for (auto i = first; i < first + count; ++i) {
+      const auto& text = from.texts[from.labels[i]];
+      const auto [at, is_new] = numbers.emplace(text, static_cast<std::uint32_t>(index.texts.size()));
+      if (is_new) index.texts.push_back(text);
+      index.labels.push_back(at->second);
+    }
+  };
   std::size_t next_changed = 0, in_before = 0;
   for (std::size_t i = 0; i < index.shards.size(); ++i) {
     const auto count_before =
@@ -136,12 +125,12 @@ ShardIndex completed(std::span<const fs::path> paths, std::vector<Shard> now, co
       ShardIndex& one = listed[next_changed++];
       shard.samples = one.shards.front().samples;
       shard.others = one.shards.front().others;
-      joiner.add(one, 0, one.members.size());
+      append(one, 0, one.members.size());
       one = {};
     } else {
       shard.samples = before->shards[i].samples;
       shard.others = before->shards[i].others;
-      joiner.add(*before, in_before, count_before);
+      append(*before, in_before, count_before);
     }
     in_before += count_before;
   }

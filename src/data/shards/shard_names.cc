@@ -2,13 +2,13 @@
 #include <glob.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <system_error>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "data/shards/shards.h"
+#include "data/spec.h"
 
 namespace paceline::data {
 namespace {
@@ -25,13 +25,6 @@ struct NumberRange {
   std::size_t digits = 0;  ///< at least this many, with zeros in front
 };
 
-std::optional<std::uint64_t> number_in(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// The first range of `pattern`.
 std::optional<NumberRange> find_range(const std::string& pattern) {
   const auto open = pattern.find('{');
@@ -42,8 +35,8 @@ std::optional<NumberRange> find_range(const std::string& pattern) {
   const auto dots = inside.find("..");
   std::optional<std::uint64_t> first, last;
   if (dots != std::string_view::npos && close != std::string::npos) {
-    first = number_in(inside.substr(0, dots));
-    last = number_in(inside.substr(dots + 2));
+    first = base::to_number<std::uint64_t>(inside.substr(0, dots));
+    last = base::to_number<std::uint64_t>(inside.substr(dots + 2));
   }
   if (!first || !last || first.value_or(0) > last.value_or(0))
     base::fail(ErrorKind::usage,
@@ -96,12 +89,10 @@ std::vector<fs::path> matches(const std::string& pattern) {
 }  // namespace
 
 std::vector<fs::path> shard_paths(const std::string& pattern) {
-  constexpr std::string_view kJoin = "::";
   std::vector<fs::path> paths;
-  for (std::size_t begin = 0; begin <= pattern.size();) {
-    const auto end = std::min(pattern.find(kJoin, begin), pattern.size());
+  for (const auto& one : split_text(pattern, "::")) {
     std::vector<std::string> names;
-    write_out(pattern.substr(begin, end - begin), names);
+    write_out(one, names);
     for (const auto& name : names) {
       if (name.find_first_of("*?[") == std::string::npos) {
         paths.emplace_back(name);
@@ -112,7 +103,6 @@ std::vector<fs::path> shard_paths(const std::string& pattern) {
       paths.insert(paths.end(), found.begin(), found.end());
       require_few(pattern, paths.size());
     }
-    begin = end + kJoin.size();
   }
   std::set<fs::path> seen;
   std::size_t missing = 0, first_missing = 0;

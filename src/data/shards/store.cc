@@ -1,7 +1,5 @@
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -9,10 +7,11 @@
 #include <mutex>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
+#include "data/file_bytes.h"
 #include "data/image/tar.h"
 #include "data/shards/shards.h"
 
@@ -24,23 +23,9 @@ using base::ErrorKind;
 
 constexpr const char* kContinue = "put it back, and continue from the last checkpoint";
 
-/// Reads until `dst` is full or the file ends; returns the number of bytes, or -1 with errno.
-std::int64_t read_at(int descriptor, std::uint64_t offset, std::span<std::uint8_t> dst) {
-  std::size_t got = 0;
-  while (got < dst.size()) {
-    const auto count =
-        ::pread(descriptor, dst.data() + got, dst.size() - got, static_cast<off_t>(offset + got));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return -1;
-    if (count == 0) break;
-    got += static_cast<std::size_t>(count);
-  }
-  return static_cast<std::int64_t>(got);
-}
-
 /// The text of a field of a tar header, which ends at a zero or with the field.
 std::string_view header_text(std::span<const std::uint8_t> header, std::size_t at, std::size_t most) {
-  const std::string_view text(reinterpret_cast<const char*>(header.data()) + at, most);
+  const auto text = as_chars(header.subspan(at, most));
   return text.substr(0, text.find('\0'));
 }
 
@@ -54,17 +39,7 @@ class ShardStore::OpenFiles {
  public:
   explicit OpenFiles(std::size_t most) : most_(most) { base::expects(most > 0, "a shard may be open"); }
 
-  struct Descriptor {
-    int number = -1;
-    explicit Descriptor(int opened) : number(opened) {}
-    ~Descriptor() {
-      if (number >= 0) ::close(number);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-  };
-
-  [[nodiscard]] std::shared_ptr<const Descriptor> get(std::size_t shard, const File& file) {
+  [[nodiscard]] std::shared_ptr<const base::Descriptor> get(std::size_t shard, const File& file) {
     {
       const std::lock_guard lock(mutex_);
       for (auto& slot : slots_)
@@ -86,18 +61,17 @@ class ShardStore::OpenFiles {
   struct Slot {
     std::size_t shard;
     std::uint64_t used;
-    std::shared_ptr<const Descriptor> descriptor;
+    std::shared_ptr<const base::Descriptor> descriptor;
   };
 
-  static std::shared_ptr<const Descriptor> open(const File& file) {
-    auto opened =
-        std::make_shared<const Descriptor>(::open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  static std::shared_ptr<const base::Descriptor> open(const File& file) {
+    auto opened = std::make_shared<const base::Descriptor>(
+        ::open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
-    if (opened->number < 0 || ::fstat(opened->number, &status) != 0)
+    if (!opened->is_open() || ::fstat(opened->get(), &status) != 0)
       base::fail(ErrorKind::data, "{}: the shard cannot be read: {}; {}", file.path.string(),
                  std::system_category().message(errno), kContinue);
-    const auto modified = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-    if (!S_ISREG(status.st_mode) || status.st_size != file.bytes || modified != file.modified_ns)
+    if (!S_ISREG(status.st_mode) || status.st_size != file.bytes || modified_ns(status) != file.modified_ns)
       base::fail(ErrorKind::data,
                  "{}: the shard has changed since this run listed it ({} bytes then, {} now); {}",
                  file.path.string(), file.bytes, status.st_size, kContinue);
@@ -136,7 +110,7 @@ std::span<const std::uint8_t> ShardStore::bytes(std::int64_t index, std::vector<
   const auto opened = open_->get(shard, file);
   if (buffer.size() < member.bytes) buffer.resize(member.bytes);
   const auto dst = std::span(buffer).first(member.bytes);
-  const auto got = read_at(opened->number, member.block * kTarBlock, dst);
+  const auto got = read_at(opened->get(), member.block * kTarBlock, dst);
   if (got < 0)
     base::fail(ErrorKind::data, "{}: the shard cannot be read: {}; {}", file.path.string(),
                std::system_category().message(errno), kContinue);
@@ -159,7 +133,7 @@ std::string ShardStore::name(std::int64_t index) const {
   try {
     const auto opened = open_->get(shard, file);
     if (block == 0 ||
-        read_at(opened->number, (block - 1) * kTarBlock, header) < static_cast<std::int64_t>(kTarBlock))
+        read_at(opened->get(), (block - 1) * kTarBlock, header) < static_cast<std::int64_t>(kTarBlock))
       return number;
   } catch (const base::Error&) {
     return number;

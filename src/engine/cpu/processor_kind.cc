@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <omp.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -13,11 +12,12 @@
 #include <vector>
 
 #include "base/buffer.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "engine/cpu/conv/bf16/support.h"
 #include "engine/cpu/kernels/isa.h"
+#include "engine/cpu/ops/compiled_op.h"
+#include "engine/cpu/parallel.h"
 
 namespace paceline::engine::cpu {
 namespace {
@@ -54,20 +54,6 @@ class Product {
   std::vector<memory> arrays_;
 };
 
-/// The shortest of `repeats` calls, after a warm-up call.
-template <typename Work>
-double best_seconds(int repeats, const Work& work) {
-  work();
-  double best = 0;
-  for (int i = 0; i < repeats; ++i) {
-    const auto begin = base::Clock::now();
-    work();
-    const double seconds = base::seconds_since(begin);
-    best = i == 0 ? seconds : std::min(best, seconds);
-  }
-  return best;
-}
-
 double flops_per_s(base::ThreadPool& pool, Precision precision) {
   constexpr int kRounds = 4;  // of a thread between two readings of the clock
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
@@ -79,7 +65,7 @@ double flops_per_s(base::ThreadPool& pool, Precision precision) {
       for (int i = 0; i < kRounds; ++i) product->run();
     });
   };
-  return Product::kFlops * kRounds * pool.threads() / best_seconds(8, work);
+  return Product::kFlops * kRounds * pool.threads() / seconds_of(work, 8);
 }
 
 double bytes_per_s(base::ThreadPool& pool) {
@@ -87,14 +73,15 @@ double bytes_per_s(base::ThreadPool& pool) {
   base::Buffer from(kBytes), to(kBytes);
   const std::size_t each = kBytes / static_cast<std::size_t>(pool.threads());
   bool is_touched = false;
-  const double seconds = best_seconds(4, [&] {
+  const auto copy = [&] {
     pool.run(pool.threads(), [&](int item, int) {
       const auto begin = static_cast<std::size_t>(item) * each;
       if (!is_touched) std::memset(from.data() + begin, 1, each);
       std::memcpy(to.data() + begin, from.data() + begin, each);
     });
     is_touched = true;
-  });
+  };
+  const double seconds = seconds_of(copy, 4);
   return 2.0 * static_cast<double>(each) * pool.threads() / seconds;
 }
 
@@ -153,19 +140,14 @@ ProcessorKind found() {
 
 Peak measure_peak(int threads, Precision precision) {
   base::expects(threads >= 1, "somebody computes");
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(1);  // of the caller, who is a thread of the pool
-  Peak peak;
+  const OneThread one_thread;  // of the caller, who is a thread of the pool
   try {
     base::ThreadPool pool(threads, [] { omp_set_num_threads(1); });
-    peak = {.flops_per_s = flops_per_s(pool, precision), .bytes_per_s = bytes_per_s(pool)};
+    return {.flops_per_s = flops_per_s(pool, precision), .bytes_per_s = bytes_per_s(pool)};
   } catch (const dnnl::error& error) {
-    omp_set_num_threads(before);
     base::fail(base::ErrorKind::device, "the peak of {} threads: oneDNN answered \"{}\" ({})", threads,
                error.message, static_cast<int>(error.status));
   }
-  omp_set_num_threads(before);
-  return peak;
 }
 
 std::span<const PrecisionRow> precision_table() { return kMeasured; }

@@ -223,8 +223,7 @@ TEST_F(Folder, CutsATestSetFromASingleFolder) {
     EXPECT_THAT(source.notes, Contains(HasSubstr("no test folder")));
     std::set<std::string> names;
     for (const auto* set : {source.train.get(), source.test.get()})
-      for (std::int64_t i = 0; i < set->size(); ++i)
-        names.insert(dynamic_cast<const ImageDataset&>(*set).name(i));
+      for (std::int64_t i = 0; i < set->size(); ++i) names.insert(set->sample_name(i));
     EXPECT_EQ(names.size(), 30u);
   }
 }

@@ -10,13 +10,10 @@
 namespace paceline::engine::cpu {
 namespace {
 
-class AttentionOp final : public CompiledOp {
+class AttentionOp final : public OwnKernelOp {
  public:
   AttentionOp(const graph::Attention& attention, const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
+      : OwnKernelOp(a),
         shape_{.places = dst_.pixels(),
                .heads = attention.heads,
                .width = dst_.shape.channels / attention.heads},
@@ -59,9 +56,6 @@ class AttentionOp final : public CompiledOp {
       exec.typed(dst_.gradient_storage).attention_backward(args, item % shape_.heads, scratch(exec, thread));
     });
   }
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
-  }
 
  private:
   /// A block packs all keys and values again, so that more of them cost more.
@@ -82,10 +76,6 @@ class AttentionOp final : public CompiledOp {
     return static_cast<std::byte*>(first) + sample * value.shape.elements() * bytes_of(storage);
   }
 
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const AttentionShape shape_;
   const float scale_;
   const std::int64_t thread_bytes_;

@@ -28,45 +28,42 @@ namespace {
 /// Doubles that a part's or a chunk's sums take: [2 channels] of them, then as many floats of scratch.
 std::int64_t doubles_of(int channels) { return std::int64_t{3} * channels; }
 
-class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
+class BatchNormOp final : public OwnKernelOp, public FusedBatchNormStats {
  public:
-  BatchNormOp(const BuildContext& build, const Value& src, const Value* residual, const Value& dst, bool relu,
-              BufferId d_src, BufferId d_residual)
-      : name_(build.op().name),
-        src_(src),
-        residual_(residual),
-        dst_(dst),
-        relu_(relu),
-        d_src_(d_src),
-        channels_(src.shape.channels),
-        is_frozen_(build.op().as<graph::BatchNorm>()->is_frozen),
-        groups_(build.options.batch_norm == BatchNormMode::ghost && !is_frozen_
-                    ? build.options.batch / build.options.ghost_size
+  explicit BatchNormOp(const OpArguments& a)
+      : OwnKernelOp(a),
+        residual_(a.group.sum ? a.src[1] : nullptr),
+        relu_(a.group.relu),
+        channels_(src_.shape.channels),
+        is_frozen_(a.build.op().as<graph::BatchNorm>()->is_frozen),
+        groups_(a.build.options.batch_norm == BatchNormMode::ghost && !is_frozen_
+                    ? a.build.options.batch / a.build.options.ghost_size
                     : 1),
-        rows_(std::int64_t{1} * (build.options.batch / groups_) * src.pixels()),
-        is_shared_(build.options.batch_norm == BatchNormMode::synchronised &&
-                   (build.options.world_size > 1 || build.options.shard > 0)),
-        shards_(build.options.shard > 0 ? build.options.batch / build.options.shard : 1),
+        rows_(std::int64_t{1} * (a.build.options.batch / groups_) * src_.pixels()),
+        is_shared_(a.build.options.batch_norm == BatchNormMode::synchronised &&
+                   (a.build.options.world_size > 1 || a.build.options.shard > 0)),
+        shards_(a.build.options.shard > 0 ? a.build.options.batch / a.build.options.shard : 1),
         count_(is_frozen_ ? std::numeric_limits<double>::infinity()
-                          : static_cast<double>(rows_) * (is_shared_ ? build.options.world_size : 1)),
-        epsilon_(build.op().as<graph::BatchNorm>()->epsilon),
-        weight_at_(build.parameter(0)),
-        bias_at_(build.parameter(1)),
-        mean_at_(build.parameter(2)),
-        var_at_(build.parameter(3)),
-        forward_at_(build.forward_at),
-        backward_at_(build.backward_at) {
+                          : static_cast<double>(rows_) * (is_shared_ ? a.build.options.world_size : 1)),
+        epsilon_(a.build.op().as<graph::BatchNorm>()->epsilon),
+        weight_at_(a.build.parameter(0)),
+        bias_at_(a.build.parameter(1)),
+        mean_at_(a.build.parameter(2)),
+        var_at_(a.build.parameter(3)),
+        forward_at_(a.build.forward_at),
+        backward_at_(a.build.backward_at) {
     const std::int64_t of_groups = std::int64_t{4} * groups_ * channels_;
-    mean_ = build.memory.kept(of_groups);
-    scale_ = build.memory.kept(of_groups);
-    slope_ = build.memory.kept(of_groups);
-    offset_ = build.memory.kept(of_groups);
-    statistics_ = build.memory.kept(8 * std::int64_t{3} * groups_ * channels_);
+    mean_ = a.build.memory.kept(of_groups);
+    scale_ = a.build.memory.kept(of_groups);
+    slope_ = a.build.memory.kept(of_groups);
+    offset_ = a.build.memory.kept(of_groups);
+    statistics_ = a.build.memory.kept(8 * std::int64_t{3} * groups_ * channels_);
     // If no residual needs it, the masked gradient may overwrite the incoming one.
-    if (build.options.training && !dst.gradient.empty() && (residual != nullptr || dst.gradient.size() > 1))
-      d_masked_ = d_residual ? d_residual : dst.gradient.front();
+    if (a.build.options.training && !dst_.gradient.empty() &&
+        (residual_ != nullptr || dst_.gradient.size() > 1))
+      d_masked_ = residual_ != nullptr && a.d_src[1] ? a.d_src[1] : dst_.gradient.front();
     least_ = least_of(channels_);
-    build.memory.scratch(8 * doubles_of(channels_) * ranges_of(rows_ / shards_, least_));
+    a.build.memory.scratch(8 * doubles_of(channels_) * ranges_of(rows_ / shards_, least_));
     shard_sums_.resize(2 * static_cast<std::size_t>(channels_ * shards_));
   }
 
@@ -385,12 +382,8 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
     return shares[0];
   }
 
-  const std::string name_;
-  const Value& src_;
   const Value* residual_;
-  const Value& dst_;
   const bool relu_;
-  const BufferId d_src_;
   const int channels_;
   const bool is_frozen_;
   const int groups_;
@@ -412,9 +405,7 @@ class BatchNormOp final : public CompiledOp, public FusedBatchNormStats {
 }  // namespace
 
 std::unique_ptr<CompiledOp> make_op(const graph::BatchNorm&, const OpArguments& a) {
-  const bool sum = a.group.sum;
-  return std::make_unique<BatchNormOp>(a.build, *a.src[0], sum ? a.src[1] : nullptr, a.dst, a.group.relu,
-                                       a.d_src[0], sum ? a.d_src[1] : BufferId{});
+  return std::make_unique<BatchNormOp>(a);
 }
 
 }  // namespace paceline::engine::cpu

@@ -10,41 +10,37 @@
 namespace paceline::engine::cpu {
 namespace {
 
-class ChannelCopyOp final : public CompiledOp {
+class ChannelCopyOp final : public OwnKernelOp {
  public:
   explicit ChannelCopyOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(a.src),
-        dst_(a.dst),
-        d_src_(a.d_src),
+      : OwnKernelOp(a),
+        sources_(a.src),
+        d_sources_(a.d_src),
         copies_(channel_copies(a.build.graph, a.build.node)) {}
 
   void forward(ExecContext& exec) override {
-    over_rows(exec, [&](Range rows) {
+    over_pixels(exec, dst_, [&](Range rows) {
       for (const ChannelCopy& copy : copies_) {
-        const Value& src = *src_[static_cast<std::size_t>(copy.input)];
+        const Value& src = *sources_[static_cast<std::size_t>(copy.input)];
         move(exec.memory.at(src.buffer), {copy.from, 1, src.shape.channels}, exec.memory.at(dst_.buffer),
              {copy.to, copy.step, dst_.shape.channels}, copy.channels, rows, dst_.storage);
       }
     });
   }
   void backward(ExecContext& exec) override {
-    if (std::ranges::none_of(d_src_, [](BufferId buffer) { return static_cast<bool>(buffer); })) return;
+    if (std::ranges::none_of(d_sources_, [](BufferId buffer) { return static_cast<bool>(buffer); })) return;
     const auto* d_dst = static_cast<const std::byte*>(merged_gradient(exec, dst_));
-    over_rows(exec, [&](Range rows) {
+    over_pixels(exec, dst_, [&](Range rows) {
       for (const ChannelCopy& copy : copies_) {
         const auto input = static_cast<std::size_t>(copy.input);
-        const int channels = src_[input]->shape.channels;
-        std::byte* d_src = exec.memory.at(d_src_[input]);
+        const int channels = sources_[input]->shape.channels;
+        std::byte* d_src = exec.memory.at(d_sources_[input]);
         if (d_src == nullptr) continue;
         if (is_slice(channels)) clear(d_src, channels, rows);
         move(d_dst, {copy.to, copy.step, dst_.shape.channels}, d_src, {copy.from, 1, channels}, copy.channels,
              rows, dst_.gradient_storage);
       }
     });
-  }
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
   }
 
  private:
@@ -55,7 +51,7 @@ class ChannelCopyOp final : public CompiledOp {
 
   /// Whether the op leaves channels of its only input out, which then get no gradient.
   [[nodiscard]] bool is_slice(int channels) const {
-    return src_.size() == 1 && channels != dst_.shape.channels;
+    return sources_.size() == 1 && channels != dst_.shape.channels;
   }
   void clear(std::byte* d_src, int channels, Range rows) const {
     const std::int64_t row = channels * bytes_of(dst_.gradient_storage);
@@ -83,16 +79,8 @@ class ChannelCopyOp final : public CompiledOp {
     for (std::int64_t c = 0; c < channels; ++c) b[c * to_step] = a[c * from_step];
   }
 
-  template <typename Work>
-  void over_rows(const ExecContext& exec, const Work& work) const {
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * dst_.pixels(),
-                    least_of(dst_.shape.channels), [&](int, Range rows) { work(rows); });
-  }
-
-  const std::string name_;
-  const std::vector<const Value*> src_;
-  const Value& dst_;
-  const std::vector<BufferId> d_src_;
+  const std::vector<const Value*> sources_;
+  const std::vector<BufferId> d_sources_;
   const std::vector<ChannelCopy> copies_;
 };
 

@@ -14,11 +14,10 @@ void* merged_gradient(const ExecContext& exec, const Value& value) {
   const std::int64_t size = bytes_of(value.gradient_storage);
   for (std::size_t term = 1; term < value.gradient.size(); ++term) {
     const std::byte* other = exec.memory.at(value.gradient[term]);
-    parallel_ranges(
-        exec.pool, exec.options.batch * value.shape.elements(), kRangeElements, [&](int, Range part) {
-          std::byte* to = sum + part.begin * size;
-          exec.typed(value.gradient_storage).add(to, other + part.begin * size, to, false, part.size());
-        });
+    over_elements(exec, value, [&](Range part) {
+      std::byte* to = sum + part.begin * size;
+      exec.typed(value.gradient_storage).add(to, other + part.begin * size, to, false, part.size());
+    });
   }
   return sum;
 }
@@ -30,11 +29,10 @@ void mask_by_relu(const ExecContext& exec, const Value& value, BufferId gradient
   exec.typed(value.gradient_storage).relu_backward(y, d, d, count);
 }
 
-double seconds_of(const std::function<void()>& call) {
-  constexpr int kRuns = 3;
+double seconds_of(const std::function<void()>& call, int runs) {
   call();
   double least = std::numeric_limits<double>::infinity();
-  for (int exec = 0; exec < kRuns; ++exec) {
+  for (int run = 0; run < runs; ++run) {
     const auto begin = base::Clock::now();
     call();
     least = std::min(least, base::seconds_since(begin));

@@ -72,8 +72,22 @@ enum class Masking {
   on_the_way,  ///< it needs no extra read
 };
 
-/// Seconds of one call: the shortest of a few, after one to warm up.
-[[nodiscard]] double seconds_of(const std::function<void()>& call);
+/// Calls work(elements) on all threads for parts of the elements of `value`.
+template <typename Work>
+void over_elements(const ExecContext& exec, const Value& value, const Work& work) {
+  parallel_ranges(exec.pool, exec.options.batch * value.shape.elements(), kRangeElements,
+                  [&](int, Range elements) { work(elements); });
+}
+
+/// Calls work(pixels) on all threads for parts of the pixels of `value`, each a row of channels.
+template <typename Work>
+void over_pixels(const ExecContext& exec, const Value& value, const Work& work) {
+  parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * value.pixels(),
+                  least_of(value.shape.channels), [&](int, Range pixels) { work(pixels); });
+}
+
+/// Seconds of one call: the shortest of `runs`, after one to warm up.
+[[nodiscard]] double seconds_of(const std::function<void()>& call, int runs = 3);
 
 /// The interface of all ops. Convolutions and dense layers also implement ConvOp (conv/plan.h), batch
 /// norms FusedBatchNormStats (conv/norm_epilogue.h).

@@ -15,21 +15,19 @@ namespace {
 // Dropout. The mask counts elements in C, H, W order (dropout_mask.h) and is stored like the values, channels
 // last: one byte per element, kept from forward to backward.
 
-class DropoutOp final : public CompiledOp {
+class DropoutOp final : public OwnKernelOp {
  public:
-  DropoutOp(const BuildContext& build, const Value& src, const Value& dst, BufferId d_src)
-      : name_(build.op().name),
-        node_(build.node),
-        src_(src),
-        dst_(dst),
-        d_src_(d_src),
-        probability_(build.op().as<graph::Dropout>()->probability),
+  explicit DropoutOp(const OpArguments& a)
+      : OwnKernelOp(a),
+        node_(a.build.node),
+        probability_(a.build.op().as<graph::Dropout>()->probability),
         scale_(static_cast<float>(1 / (1 - probability_))) {
-    if (build.options.training)
-      keep_ =
-          build.memory.live(build.options.batch * src.shape.elements(), build.forward_at, build.backward_at);
+    const CompileOptions& options = a.build.options;
+    MemoryRequests& memory = a.build.memory;
+    if (options.training)
+      keep_ = memory.live(options.batch * src_.shape.elements(), a.build.forward_at, a.build.backward_at);
     // Each thread transposes the mask of one sample at a time.
-    build.memory.scratch(build.options.threads * whole_lines(src.shape.elements()));
+    memory.scratch(options.threads * whole_lines(src_.shape.elements()));
   }
 
   void forward(ExecContext& exec) override {
@@ -52,20 +50,14 @@ class DropoutOp final : public CompiledOp {
     const auto* d_dst = static_cast<const std::byte*>(merged_gradient(exec, dst_));
     std::byte* d_src = exec.memory.at(d_src_);
     const std::int64_t size = bytes_of(dst_.gradient_storage);
-    parallel_ranges(exec.pool, exec.options.batch * src_.shape.elements(), kRangeElements,
-                    [&](int, Range part) {
-                      exec.typed(dst_.gradient_storage)
-                          .dropout(d_dst + part.begin * size, keep(exec, part.begin), scale_,
-                                   d_src + part.begin * size, part.size());
-                      if (src_.gradient_comes_masked)
-                        mask_by_relu(exec, src_, d_src_, part.begin, part.size());
-                    });
+    over_elements(exec, src_, [&](Range part) {
+      exec.typed(dst_.gradient_storage)
+          .dropout(d_dst + part.begin * size, keep(exec, part.begin), scale_, d_src + part.begin * size,
+                   part.size());
+      if (src_.gradient_comes_masked) mask_by_relu(exec, src_, d_src_, part.begin, part.size());
+    });
   }
   [[nodiscard]] Masking masking() const override { return Masking::by_value; }
-
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
-  }
 
  private:
   [[nodiscard]] std::uint8_t* keep(const ExecContext& exec, std::int64_t element) const {
@@ -88,25 +80,18 @@ class DropoutOp final : public CompiledOp {
     exec.kernels.channels_last(planes, src_.shape.channels, src_.pixels(), to);
   }
 
-  const std::string name_;
   const int node_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const double probability_;
   const float scale_;
   BufferId keep_;
 };
 
 /// Drops whole samples.
-class StochasticDepthOp final : public CompiledOp {
+class StochasticDepthOp final : public OwnKernelOp {
  public:
   explicit StochasticDepthOp(const OpArguments& a)
-      : name_(a.build.op().name),
+      : OwnKernelOp(a),
         node_(a.build.node),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
         probability_(a.build.op().as<graph::StochasticDepth>()->probability) {}
 
   void forward(ExecContext& exec) override {
@@ -114,9 +99,6 @@ class StochasticDepthOp final : public CompiledOp {
   }
   void backward(ExecContext& exec) override {
     if (d_src_) apply(exec, merged_gradient(exec, dst_), exec.memory.at(d_src_), dst_.gradient_storage);
-  }
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
   }
 
  private:
@@ -136,31 +118,20 @@ class StochasticDepthOp final : public CompiledOp {
     });
   }
 
-  const std::string name_;
   const int node_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const double probability_;
 };
 
 }  // namespace
 
 std::unique_ptr<CompiledOp> make_op(const graph::Dropout&, const OpArguments& a) {
-  return std::make_unique<DropoutOp>(a.build, *a.src[0], a.dst, a.d_src[0]);
+  return std::make_unique<DropoutOp>(a);
 }
 std::unique_ptr<CompiledOp> make_op(const graph::StochasticDepth&, const OpArguments& a) {
   return std::make_unique<StochasticDepthOp>(a);
 }
 
 namespace {
-
-/// Calls work(part) over the elements of a value, on all threads.
-template <typename Work>
-void over_elements(const ExecContext& exec, const Value& value, const Work& work) {
-  parallel_ranges(exec.pool, exec.options.batch * value.shape.elements(), kRangeElements,
-                  [&](int, Range part) { work(part); });
-}
 
 std::byte* offset(void* first, std::int64_t element, Storage storage) {
   return static_cast<std::byte*>(first) + element * bytes_of(storage);
@@ -169,7 +140,7 @@ std::byte* offset(void* first, std::int64_t element, Storage storage) {
 /// Copies the images (the caller may reuse their memory before backward) into storage.
 class InputOp final : public CompiledOp {
  public:
-  InputOp(const BuildContext& build, const Value& dst) : name_(build.op().name), dst_(dst) {}
+  explicit InputOp(const Value& dst) : dst_(dst) {}
   void forward(ExecContext& exec) override {
     void* dst = exec.memory.at(dst_.buffer);
     const std::int64_t given = exec.samples * dst_.shape.elements();
@@ -187,7 +158,6 @@ class InputOp final : public CompiledOp {
   void describe(const ExecContext&, std::vector<KernelChoice>&) const override {}
 
  private:
-  const std::string name_;
   const Value& dst_;
 };
 
@@ -197,16 +167,10 @@ struct MapKernels {
 };
 
 /// An op that maps each element separately (kernels/kernels.h).
-class MapOp final : public CompiledOp {
+class MapOp final : public OwnKernelOp {
  public:
-  MapOp(const BuildContext& build, const Value& src, const Value& dst, BufferId d_src,
-        const MapKernels& kernels)
-      : name_(build.op().name),
-        src_(src),
-        dst_(dst),
-        kept_(graph::rule_of(build.op().op).saved.dst ? dst : src),
-        d_src_(d_src),
-        kernels_(kernels) {}
+  MapOp(const OpArguments& a, const MapKernels& kernels)
+      : OwnKernelOp(a), kept_(graph::rule_of(a.build.op().op).saved.dst ? dst_ : src_), kernels_(kernels) {}
   void forward(ExecContext& exec) override {
     void* src = exec.memory.at(src_.buffer);
     void* dst = exec.memory.at(dst_.buffer);
@@ -228,32 +192,18 @@ class MapOp final : public CompiledOp {
              part.size());
     });
   }
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
-  }
 
  private:
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const Value& kept_;  ///< one of these two
-  const BufferId d_src_;
+  const Value& kept_;  ///< src_ or dst_
   const MapKernels kernels_;
 };
 
-class AddOp final : public CompiledOp {
+class AddOp final : public OwnKernelOp {
  public:
-  AddOp(const BuildContext& build, const Value& left, const Value& right, const Value& dst, bool relu,
-        BufferId d_left, BufferId d_right)
-      : name_(build.op().name),
-        left_(left),
-        right_(right),
-        dst_(dst),
-        relu_(relu),
-        d_left_(d_left),
-        d_right_(d_right) {}
+  explicit AddOp(const OpArguments& a)
+      : OwnKernelOp(a), right_(*a.src[1]), d_right_(a.d_src[1]), relu_(a.group.relu) {}
   void forward(ExecContext& exec) override {
-    void* left = exec.memory.at(left_.buffer);
+    void* left = exec.memory.at(src_.buffer);
     void* right = exec.memory.at(right_.buffer);
     void* dst = exec.memory.at(dst_.buffer);
     const Storage s = dst_.storage;
@@ -263,7 +213,7 @@ class AddOp final : public CompiledOp {
     });
   }
   void backward(ExecContext& exec) override {
-    if (!d_left_ && !d_right_) return;
+    if (!d_src_ && !d_right_) return;
     void* d_dst = merged_gradient(exec, dst_);
     const Storage s = dst_.gradient_storage;
     if (relu_) {
@@ -273,7 +223,7 @@ class AddOp final : public CompiledOp {
                                     offset(d_dst, part.begin, s), part.size());
       });
     }
-    for (const BufferId d_src : {d_left_, d_right_}) {
+    for (const BufferId d_src : {d_src_, d_right_}) {
       void* to = exec.memory.at(d_src);
       if (to == nullptr || to == d_dst) continue;
       over_elements(exec, dst_, [&](Range part) {
@@ -286,27 +236,23 @@ class AddOp final : public CompiledOp {
   }
 
  private:
-  const std::string name_;
-  const Value& left_;
   const Value& right_;
-  const Value& dst_;
+  const BufferId d_right_;
   const bool relu_;
-  const BufferId d_left_, d_right_;
 };
 
 }  // namespace
 
 std::unique_ptr<CompiledOp> make_op(const graph::Input&, const OpArguments& a) {
-  return std::make_unique<InputOp>(a.build, a.dst);
+  return std::make_unique<InputOp>(a.dst);
 }
 std::unique_ptr<CompiledOp> make_op(const graph::Add&, const OpArguments& a) {
-  return std::make_unique<AddOp>(a.build, *a.src[0], *a.src[1], a.dst, a.group.relu, a.d_src[0], a.d_src[1]);
+  return std::make_unique<AddOp>(a);
 }
-#define PACELINE_DEFINE(Op, function)                                                                    \
-  std::unique_ptr<CompiledOp> make_op(const graph::Op&, const OpArguments& a) {                          \
-    return std::make_unique<MapOp>(                                                                      \
-        a.build, *a.src[0], a.dst, a.d_src[0],                                                           \
-        MapKernels{.forward = &TypedKernels::function, .backward = &TypedKernels::function##_backward}); \
+#define PACELINE_DEFINE(Op, function)                                                                       \
+  std::unique_ptr<CompiledOp> make_op(const graph::Op&, const OpArguments& a) {                             \
+    return std::make_unique<MapOp>(                                                                         \
+        a, MapKernels{.forward = &TypedKernels::function, .backward = &TypedKernels::function##_backward}); \
   }
 PACELINE_ELEMENTWISE_OPS(PACELINE_DEFINE)
 #undef PACELINE_DEFINE

@@ -3,6 +3,7 @@
 /// make_op() compiles an op of a graph: it has an overload for each kind of op.
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/cpu/kernels/kernels.h"
@@ -40,6 +41,22 @@ struct OpArguments {
   std::vector<const Value*> src;  ///< the group's inputs
   const Value& dst;               ///< unused for the loss, which has no value
   std::vector<BufferId> d_src;    ///< by input: the gradient term to write; none if it is not needed
+};
+
+/// An op that computes its first input with the project's own kernels.
+class OwnKernelOp : public CompiledOp {
+ public:
+  explicit OwnKernelOp(const OpArguments& a)
+      : name_(a.build.op().name), src_(*a.src[0]), dst_(a.dst), d_src_(a.d_src[0]) {}
+  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(exec, name_));
+  }
+
+ protected:
+  const std::string name_;
+  const Value& src_;
+  const Value& dst_;
+  const BufferId d_src_;
 };
 
 /// One for each op. If the group ends with a ReLU, the compiled op computes it too. A batch norm with a

@@ -14,13 +14,10 @@
 namespace paceline::engine::cpu {
 namespace {
 
-class GroupNormOp final : public CompiledOp {
+class GroupNormOp final : public OwnKernelOp {
  public:
   explicit GroupNormOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
+      : OwnKernelOp(a),
         channels_(src_.shape.channels),
         groups_(a.build.op().as<graph::GroupNorm>()->groups),
         epsilon_(a.build.op().as<graph::GroupNorm>()->epsilon),
@@ -81,10 +78,6 @@ class GroupNormOp final : public CompiledOp {
       exec.typed(src_.storage).norm_backward_apply(args, src_.pixels(), channels_);
     });
     if (learns_) store_parameter_gradients(exec);
-  }
-
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
   }
 
  private:
@@ -189,10 +182,6 @@ class GroupNormOp final : public CompiledOp {
     std::copy_n(of_shard(0) + channels_, channels_, exec.gradients + weight_at_);
   }
 
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const int channels_, groups_;
   const double epsilon_;
   const int batch_, shards_;

@@ -15,22 +15,15 @@ namespace paceline::engine::cpu {
 namespace {
 
 /// What layer norm and learned factors share: rows, parameters, and the passes over them.
-class RowOp : public CompiledOp {
+class RowOp : public OwnKernelOp {
  public:
   RowOp(const OpArguments& a, int parameters)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
+      : OwnKernelOp(a),
         channels_(src_.shape.channels),
         rows_(std::int64_t{1} * a.build.options.batch * src_.pixels()),
         learns_(a.build.options.training && graph::learns(a.build.graph, a.build.node)),
         weight_at_(a.build.parameter(0)),
         sums_(a.build, parameters * channels_, rows_, channels_) {}
-
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
-  }
 
  protected:
   [[nodiscard]] std::byte* row_of(std::byte* first, std::int64_t row, Storage storage) const {
@@ -45,15 +38,7 @@ class RowOp : public CompiledOp {
   [[nodiscard]] std::byte* d_src_row(const ExecContext& exec, std::int64_t row) const {
     return row_of(exec.memory.at(d_src_), row, src_.gradient_storage);
   }
-  template <typename Work>
-  void over_rows(const ExecContext& exec, const Work& work) const {
-    parallel_ranges(exec.pool, rows_, least_of(channels_), [&](int, Range rows) { work(rows); });
-  }
 
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const int channels_;
   const std::int64_t rows_;
   const bool learns_;
@@ -73,7 +58,7 @@ class LayerNormOp final : public RowOp {
 
   void forward(ExecContext& exec) override {
     float* const statistics = exec.training ? exec.memory.at<float>(statistics_) : nullptr;
-    over_rows(exec, [&](Range rows) {
+    over_pixels(exec, src_, [&](Range rows) {
       exec.typed(src_.storage)
           .layer_norm({.src = src_row(exec, rows.begin),
                        .dst = dst_row(exec, rows.begin),
@@ -103,7 +88,7 @@ class LayerNormOp final : public RowOp {
                                 .statistics = exec.memory.at<float>(statistics_) + 2 * rows.begin},
                                rows.size(), channels_, sums, scratch);
     };
-    if (!learns_) return over_rows(exec, [&](Range rows) { work(rows, nullptr, nullptr); });
+    if (!learns_) return over_pixels(exec, src_, [&](Range rows) { work(rows, nullptr, nullptr); });
     const float* const sums = sums_.sum(exec, work);
     std::copy_n(sums, channels_, d_bias);
     std::copy_n(sums + channels_, channels_, d_weight);
@@ -120,7 +105,7 @@ class ScaleOp final : public RowOp {
   explicit ScaleOp(const OpArguments& a) : RowOp(a, 2) {}  // the kernel's sums have two halves
 
   void forward(ExecContext& exec) override {
-    over_rows(exec, [&](Range rows) {
+    over_pixels(exec, src_, [&](Range rows) {
       exec.typed(src_.storage)
           .scale_channels(src_row(exec, rows.begin), exec.weights + weight_at_, dst_row(exec, rows.begin),
                           rows.size(), channels_);
@@ -133,7 +118,7 @@ class ScaleOp final : public RowOp {
     std::byte* const d_dst = static_cast<std::byte*>(merged_gradient(exec, dst_));
     const TypedKernels& typed = exec.typed(src_.storage);
     if (!learns_)
-      return over_rows(exec, [&](Range rows) {
+      return over_pixels(exec, src_, [&](Range rows) {
         typed.scale_channels(row_of(d_dst, rows.begin, dst_.gradient_storage), exec.weights + weight_at_,
                              d_src_row(exec, rows.begin), rows.size(), channels_);
       });

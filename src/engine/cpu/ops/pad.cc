@@ -10,10 +10,9 @@
 namespace paceline::engine::cpu {
 namespace {
 
-class PadOp final : public CompiledOp {
+class PadOp final : public OwnKernelOp {
  public:
-  PadOp(const graph::Pad& pad, const OpArguments& a)
-      : name_(a.build.op().name), src_(*a.src[0]), dst_(a.dst), d_src_(a.d_src[0]), pad_(pad) {}
+  PadOp(const graph::Pad& pad, const OpArguments& a) : OwnKernelOp(a), pad_(pad) {}
 
   void forward(ExecContext& exec) override {
     place(exec, exec.memory.at(src_.buffer), src_.shape, exec.memory.at(dst_.buffer), dst_.shape,
@@ -23,9 +22,6 @@ class PadOp final : public CompiledOp {
     if (!d_src_) return;
     place(exec, merged_gradient(exec, dst_), dst_.shape, exec.memory.at(d_src_), src_.shape,
           {-pad_.front, -pad_.top, -pad_.left}, bytes_of(dst_.gradient_storage));
-  }
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
   }
 
  private:
@@ -74,10 +70,6 @@ class PadOp final : public CompiledOp {
                     });
   }
 
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const graph::Pad pad_;
 };
 

@@ -26,14 +26,17 @@ PoolShape pool_shape(const graph::Node& op, const Value& src, const Value& dst) 
   return shape;
 }
 
-class MaxPoolOp final : public CompiledOp {
+/// Calls work(rows) on all threads for parts of the rows of `value`.
+template <typename Work>
+void over_rows(const ExecContext& exec, const Value& value, const Work& work) {
+  parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * value.shape.height,
+                  least_of(std::int64_t{1} * value.shape.width * value.shape.channels),
+                  [&](int, Range rows) { work(rows); });
+}
+
+class MaxPoolOp final : public OwnKernelOp {
  public:
-  MaxPoolOp(const BuildContext& build, const Value& src, const Value& dst, BufferId d_src)
-      : name_(build.op().name),
-        src_(src),
-        dst_(dst),
-        d_src_(d_src),
-        shape_(pool_shape(build.op(), src, dst)) {
+  explicit MaxPoolOp(const OpArguments& a) : OwnKernelOp(a), shape_(pool_shape(a.build.op(), src_, dst_)) {
     if (taps() > kMostTaps)
       base::fail(
           base::ErrorKind::usage,
@@ -41,44 +44,34 @@ class MaxPoolOp final : public CompiledOp {
           "smaller one or global pooling",
           name_, graph::text(graph::Pair(shape_.rows.kernel, shape_.columns.kernel)));
     if (d_src_)
-      winner_ =
-          build.memory.live(build.options.batch * dst.shape.elements(), build.forward_at, build.backward_at);
+      winner_ = a.build.memory.live(a.build.options.batch * dst_.shape.elements(), a.build.forward_at,
+                                    a.build.backward_at);
   }
   void forward(ExecContext& exec) override {
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.rows.positions,
-                    least_of(std::int64_t{1} * shape_.columns.positions * shape_.channels),
-                    [&](int, Range part) {
-                      exec.typed(src_.storage)
-                          .max_pool(exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer),
-                                    exec.training ? exec.memory.at<std::uint8_t>(winner_) : nullptr,
-                                    src_.gradient_comes_masked, shape_, part.begin, part.end);
-                    });
+    over_rows(exec, dst_, [&](Range part) {
+      exec.typed(src_.storage)
+          .max_pool(exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer),
+                    exec.training ? exec.memory.at<std::uint8_t>(winner_) : nullptr,
+                    src_.gradient_comes_masked, shape_, part.begin, part.end);
+    });
   }
   void backward(ExecContext& exec) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(exec, dst_);
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.rows.size,
-                    least_of(std::int64_t{1} * shape_.columns.size * shape_.channels), [&](int, Range part) {
-                      exec.typed(dst_.gradient_storage)
-                          .max_pool_backward(d_dst, exec.memory.at<std::uint8_t>(winner_),
-                                             exec.memory.at(d_src_), shape_, part.begin, part.end);
-                    });
+    over_rows(exec, src_, [&](Range part) {
+      exec.typed(dst_.gradient_storage)
+          .max_pool_backward(d_dst, exec.memory.at<std::uint8_t>(winner_), exec.memory.at(d_src_), shape_,
+                             part.begin, part.end);
+    });
   }
   /// Windows whose best is not positive have no winner.
   [[nodiscard]] Masking masking() const override {
     return taps() <= kNoWinner ? Masking::on_the_way : Masking::none;
   }
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
-  }
 
  private:
   static constexpr int kMostTaps = 256;  // so that a tap's number fits one byte
   [[nodiscard]] std::int64_t taps() const { return std::int64_t{shape_.rows.kernel} * shape_.columns.kernel; }
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const PoolShape shape_;
   BufferId winner_;
 };
@@ -90,50 +83,35 @@ void mask_rows(const ExecContext& exec, const Value& src, BufferId d_src, Range 
   mask_by_relu(exec, src, d_src, rows.begin * row, rows.size() * row);
 }
 
-class AveragePoolOp final : public CompiledOp {
+class AveragePoolOp final : public OwnKernelOp {
  public:
-  AveragePoolOp(const BuildContext& build, const Value& src, const Value& dst, BufferId d_src)
-      : name_(build.op().name),
-        src_(src),
-        dst_(dst),
-        d_src_(d_src),
-        shape_(pool_shape(build.op(), src, dst)) {}
+  explicit AveragePoolOp(const OpArguments& a)
+      : OwnKernelOp(a), shape_(pool_shape(a.build.op(), src_, dst_)) {}
   void forward(ExecContext& exec) override {
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.rows.positions,
-                    least_of(std::int64_t{1} * shape_.columns.positions * shape_.channels),
-                    [&](int, Range part) {
-                      exec.typed(src_.storage)
-                          .average_pool(exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer), shape_,
-                                        part.begin, part.end);
-                    });
+    over_rows(exec, dst_, [&](Range part) {
+      exec.typed(src_.storage)
+          .average_pool(exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer), shape_, part.begin,
+                        part.end);
+    });
   }
   void backward(ExecContext& exec) override {
     if (!d_src_) return;
     const void* d_dst = merged_gradient(exec, dst_);
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * shape_.rows.size,
-                    least_of(std::int64_t{1} * shape_.columns.size * shape_.channels), [&](int, Range part) {
-                      exec.typed(dst_.gradient_storage)
-                          .average_pool_backward(d_dst, exec.memory.at(d_src_), shape_, part.begin, part.end);
-                      mask_rows(exec, src_, d_src_, part);
-                    });
+    over_rows(exec, src_, [&](Range part) {
+      exec.typed(dst_.gradient_storage)
+          .average_pool_backward(d_dst, exec.memory.at(d_src_), shape_, part.begin, part.end);
+      mask_rows(exec, src_, d_src_, part);
+    });
   }
   [[nodiscard]] Masking masking() const override { return Masking::by_value; }
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
-  }
 
  private:
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const PoolShape shape_;
 };
 
-class GlobalAveragePoolOp final : public CompiledOp {
+class GlobalAveragePoolOp final : public OwnKernelOp {
  public:
-  GlobalAveragePoolOp(const BuildContext& build, const Value& src, const Value& dst, BufferId d_src)
-      : name_(build.op().name), src_(src), dst_(dst), d_src_(d_src) {}
+  using OwnKernelOp::OwnKernelOp;
   void forward(ExecContext& exec) override {
     parallel_ranges(exec.pool, exec.options.batch, least_of(src_.shape.elements()), [&](int, Range part) {
       exec.typed(src_.storage)
@@ -154,30 +132,21 @@ class GlobalAveragePoolOp final : public CompiledOp {
     });
   }
   [[nodiscard]] Masking masking() const override { return Masking::by_value; }
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
-  }
-
- private:
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
 };
 
 }  // namespace
 
 std::unique_ptr<CompiledOp> make_op(const graph::MaxPool&, const OpArguments& a) {
-  return std::make_unique<MaxPoolOp>(a.build, *a.src[0], a.dst, a.d_src[0]);
+  return std::make_unique<MaxPoolOp>(a);
 }
 std::unique_ptr<CompiledOp> make_op(const graph::AveragePool&, const OpArguments& a) {
-  return std::make_unique<AveragePoolOp>(a.build, *a.src[0], a.dst, a.d_src[0]);
+  return std::make_unique<AveragePoolOp>(a);
 }
 std::unique_ptr<CompiledOp> make_op(const graph::AdaptiveAveragePool&, const OpArguments& a) {
-  return std::make_unique<AveragePoolOp>(a.build, *a.src[0], a.dst, a.d_src[0]);
+  return std::make_unique<AveragePoolOp>(a);
 }
 std::unique_ptr<CompiledOp> make_op(const graph::GlobalAveragePool&, const OpArguments& a) {
-  return std::make_unique<GlobalAveragePoolOp>(a.build, *a.src[0], a.dst, a.d_src[0]);
+  return std::make_unique<GlobalAveragePoolOp>(a);
 }
 
 }  // namespace paceline::engine::cpu

@@ -7,14 +7,11 @@ namespace paceline::engine::cpu {
 namespace {
 
 /// dst = src * factor, where one row of factors belongs to all pixels of a sample, or to one pixel.
-class MulOp final : public CompiledOp {
+class MulOp final : public OwnKernelOp {
  public:
   explicit MulOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
+      : OwnKernelOp(a),
         factor_(*a.src[1]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
         d_factor_(a.d_src[1]),
         pixels_(src_.pixels() / factor_.pixels()),
         items_(std::int64_t{1} * a.build.options.batch * factor_.pixels()) {}
@@ -40,9 +37,6 @@ class MulOp final : public CompiledOp {
                     part.begin, part.end);
     });
   }
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
-  }
 
  private:
   template <typename Work>
@@ -51,11 +45,8 @@ class MulOp final : public CompiledOp {
                     [&](int, Range part) { work(part); });
   }
 
-  const std::string name_;
-  const Value& src_;
   const Value& factor_;
-  const Value& dst_;
-  const BufferId d_src_, d_factor_;
+  const BufferId d_factor_;
   const int pixels_;          ///< that share a row of factors
   const std::int64_t items_;  ///< rows of factors
 };

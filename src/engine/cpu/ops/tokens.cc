@@ -45,20 +45,17 @@ void sum_over_batch(const ExecContext& exec, const void* d_dst, const Value& dst
       });
 }
 
-class PositionOp final : public CompiledOp {
+class PositionOp final : public OwnKernelOp {
  public:
   explicit PositionOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
+      : OwnKernelOp(a),
         weight_at_(a.build.parameter(0)),
         learns_(graph::learns(a.build.graph, a.build.node)) {}
 
   void forward(ExecContext& exec) override {
     const std::int64_t places = dst_.pixels(), channels = dst_.shape.channels;
     const std::int64_t row_bytes = channels * bytes_of(dst_.storage);
-    over_rows(exec, [&](Range rows) {
+    over_pixels(exec, dst_, [&](Range rows) {
       for (std::int64_t row = rows.begin, next = 0; row < rows.end; row = next) {
         const std::int64_t place = row % places;
         next = std::min(rows.end, row + places - place);
@@ -78,36 +75,20 @@ class PositionOp final : public CompiledOp {
     std::byte* d_src = exec.memory.at(d_src_);
     if (d_src == nullptr || d_src == d_dst) return;
     const std::int64_t row_bytes = dst_.shape.channels * bytes_of(dst_.gradient_storage);
-    over_rows(exec, [&](Range rows) {
+    over_pixels(exec, dst_, [&](Range rows) {
       std::copy_n(d_dst + rows.begin * row_bytes, rows.size() * row_bytes, d_src + rows.begin * row_bytes);
     });
   }
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
-  }
 
  private:
-  template <typename Work>
-  void over_rows(const ExecContext& exec, const Work& work) const {
-    parallel_ranges(exec.pool, std::int64_t{1} * exec.options.batch * dst_.pixels(),
-                    least_of(dst_.shape.channels), [&](int, Range rows) { work(rows); });
-  }
-
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const std::int64_t weight_at_;
   const bool learns_;
 };
 
-class ClassTokenOp final : public CompiledOp {
+class ClassTokenOp final : public OwnKernelOp {
  public:
   explicit ClassTokenOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
+      : OwnKernelOp(a),
         weight_at_(a.build.parameter(0)),
         learns_(graph::learns(a.build.graph, a.build.node)) {}
 
@@ -133,15 +114,8 @@ class ClassTokenOp final : public CompiledOp {
       std::copy_n(d_dst + n * (token + bytes) + token, bytes, exec.memory.at(d_src_) + n * bytes);
     });
   }
-  void describe(const ExecContext& exec, std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(exec, name_));
-  }
 
  private:
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const std::int64_t weight_at_;
   const bool learns_;
 };
