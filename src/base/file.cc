@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -30,15 +29,11 @@ namespace fs = std::filesystem;
 constexpr int kLongestChain = 40;  // of symbolic links, the limit of Linux
 constexpr std::string_view kMark = ".paceline-partial-", kRandom = "XXXXXX";  // random letters
 
-[[noreturn]] void fail_write(const fs::path& path, int error) {
-  throw WriteError(fmt::format("{}: cannot be written: {}; the previous file, if any, is untouched",
-                               path.string(), reason_of_write(error)),
+/// `in_place`: the old contents are not preserved.
+[[noreturn]] void fail_write(const fs::path& path, int error, bool in_place = false) {
+  throw WriteError(fmt::format("{}: cannot be written: {}{}", path.string(), reason_of_write(error),
+                               in_place ? "" : "; the previous file, if any, is untouched"),
                    error);
-}
-
-/// The error for a file written in place, whose old contents are not preserved.
-[[noreturn]] void fail_in_place(const fs::path& path, int error) {
-  throw WriteError(fmt::format("{}: cannot be written: {}", path.string(), reason_of_write(error)), error);
 }
 
 /// Whether somebody else may have put a link here for this user to follow, as into /tmp: the directory is
@@ -95,14 +90,14 @@ std::optional<int> own_descriptor(fs::path path) {
 
 /// Opens an existing path without creating or truncating it. Waits a moment for the reader of a FIFO, but not
 /// forever.
-int open_in_place(const fs::path& path) {
+Descriptor open_in_place(const fs::path& path) {
   constexpr int kTries = 200;
   constexpr timespec kBetween{.tv_sec = 0, .tv_nsec = 50'000'000};
   for (int tried = 0;; ++tried) {
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor >= 0) {
-      ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
-      return descriptor;
+    Descriptor opened(::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
+    if (opened.is_open()) {
+      ::fcntl(opened.get(), F_SETFL, ::fcntl(opened.get(), F_GETFL) & ~O_NONBLOCK);
+      return opened;
     }
     struct stat found {};
     const int error = errno;
@@ -111,34 +106,14 @@ int open_in_place(const fs::path& path) {
       fail(ErrorKind::data,
            "{}: no program has opened this FIFO for reading within 10 s; start its reader first",
            path.string());
-    if (error != EINTR && !(error == ENXIO && is_fifo)) fail_in_place(path, error);
+    if (error != EINTR && !(error == ENXIO && is_fifo)) fail_write(path, error, true);
     ::nanosleep(&kBetween, nullptr);
   }
 }
 
-/// Writes one piece. If the reader is gone, returns the error EPIPE instead of being ended by SIGPIPE.
-ssize_t write_without_signal(int descriptor, std::span<const std::byte> bytes) {
-  sigset_t pipe, before, pending;
-  ::sigemptyset(&pipe);
-  ::sigaddset(&pipe, SIGPIPE);
-  ::sigpending(&pending);
-  ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
-  const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-  const int error = errno;
-  // The signal also comes with a short write when the reader closes, before a write that fails.
-  if (::sigismember(&pending, SIGPIPE) == 0) {
-    const timespec at_once{};
-    while (::sigtimedwait(&pipe, nullptr, &at_once) < 0 && errno == EINTR) {
-    }
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  errno = error;
-  return written;
-}
-
-/// Creates a file beside `path` whose name nobody has, and sets `name` to it. -1 and errno if it cannot be
+/// Creates a file beside `path` whose name nobody has, and sets `name` to it. None and errno if it cannot be
 /// created. The umask decides on its mode, unless it replaces a file, whose mode it gets in the end.
-int create_beside(const fs::path& path, std::string& name) {
+Descriptor create_beside(const fs::path& path, std::string& name) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
   constexpr mode_t kNew = 0666, kReplaces = 0600;
   struct stat before {};
@@ -150,8 +125,8 @@ int create_beside(const fs::path& path, std::string& name) {
     name = path.string().append(kMark);
     for (std::size_t i = 0; i < kRandom.size(); ++i, random /= kLetters.size())
       name += kLetters[random % kLetters.size()];
-    const int descriptor = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    if (descriptor >= 0 || (errno != EEXIST && errno != EINTR)) return descriptor;
+    Descriptor created(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    if (created.is_open() || (errno != EEXIST && errno != EINTR)) return created;
   }
 }
 
@@ -163,20 +138,17 @@ void remove_abandoned(const fs::path& path) {
        !unreadable && entry != end; entry.increment(unreadable)) {
     const auto name = entry->path().filename().string();
     if (!name.starts_with(begin) || name.size() != begin.size() + kRandom.size()) continue;
-    const int left = ::open(entry->path().c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (left < 0) continue;
-    if (::flock(left, LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
-    ::close(left);
+    const Descriptor left(::open(entry->path().c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (left.is_open() && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
   }
 }
 
 /// Syncs the names in `folder`, since otherwise a renamed file may have its old name after a power loss.
 /// Returns 0 or an errno. File systems that cannot sync directories keep the order of names themselves.
 int sync_directory(const fs::path& folder) {
-  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return 0;  // the folder may be writable but not readable; nothing more can be done
-  const int failed = ::fsync(descriptor) == 0 ? 0 : errno;
-  ::close(descriptor);
+  const Descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open()) return 0;  // the folder may be writable but not readable; nothing more can be done
+  const int failed = ::fsync(opened.get()) == 0 ? 0 : errno;
   return failed == EINVAL || failed == ENOTSUP || failed == EROFS || failed == EBADF ? 0 : failed;
 }
 
@@ -184,21 +156,6 @@ std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
-
-/// Closes a descriptor at the end of its scope.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 /// How long to wait for the first data of a FIFO; a shell's <(...) writes at once.
 constexpr std::chrono::seconds kPatience{10};
@@ -223,9 +180,9 @@ void wait_for_writer(int descriptor, const std::filesystem::path& path) {
 
 /// O_NONBLOCK: otherwise open() of a FIFO blocks until somebody writes.
 Descriptor open_to_read(const fs::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) fail(ErrorKind::data, "{}: cannot be read: {}", path.string(), std::strerror(errno));
-  return Descriptor(file);
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open()) fail(ErrorKind::data, "{}: cannot be read: {}", path.string(), std::strerror(errno));
+  return file;
 }
 
 std::string read_all(const Descriptor& file, const fs::path& path, std::int64_t longest) {
@@ -260,38 +217,33 @@ Replacement::Replacement(fs::path path) : path_(std::move(path)) {
   auto end = end_of_links(path_);
   if (is_written_in_place(path_)) {
     const auto own = own_descriptor(path_);
-    descriptor_ = own ? ::fcntl(*own, F_DUPFD_CLOEXEC, 0) : open_in_place(path_);
-    if (descriptor_ < 0) fail_in_place(path_, errno);
+    file_ = own ? Descriptor(::fcntl(*own, F_DUPFD_CLOEXEC, 0)) : open_in_place(path_);
+    if (!file_.is_open()) fail_write(path_, errno, true);
     return;
   }
   path_ = std::move(end);
   remove_abandoned(path_);
   for (;;) {
-    descriptor_ = create_beside(path_, temporary_);
-    if (descriptor_ < 0) fail_write(path_, errno);
-    while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    file_ = create_beside(path_, temporary_);
+    if (!file_.is_open()) fail_write(path_, errno);
+    while (::flock(file_.get(), LOCK_EX) != 0 && errno == EINTR) {
     }
     // Another process may have removed it as abandoned just before it was locked.
     struct stat found {};
-    if (::fstat(descriptor_, &found) != 0 || found.st_nlink > 0) return;
-    close();
+    if (::fstat(file_.get(), &found) != 0 || found.st_nlink > 0) return;
   }
 }
 
 Replacement::~Replacement() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
-  close();
-}
-
-void Replacement::close() {
-  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }
 
 void Replacement::write(std::span<const std::byte> bytes) {
+  const NoSigpipe no_signal;
   while (!bytes.empty()) {
-    const ssize_t written = write_without_signal(descriptor_, bytes);
+    const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) is_in_place() ? fail_in_place(path_, errno) : fail_write(path_, errno);
+    if (written < 0) fail_write(path_, errno, is_in_place());
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
 }
@@ -299,20 +251,20 @@ void Replacement::write(std::span<const std::byte> bytes) {
 void Replacement::commit() {
   if (is_in_place()) {
     // A device may fail only now; FIFOs and most devices have nothing to sync.
-    if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
-      fail_in_place(path_, errno);
-    if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_in_place(path_, errno);
+    if (::fsync(file_.get()) != 0 && errno != EINVAL && errno != EROFS && errno != ENOTSUP)
+      fail_write(path_, errno, true);
+    if (::close(file_.release()) != 0 && errno != EINTR) fail_write(path_, errno, true);
     return;
   }
   struct stat before {};
   constexpr mode_t kAll = 07777;
-  if (::stat(path_.c_str(), &before) == 0) ::fchmod(descriptor_, before.st_mode & kAll);
+  if (::stat(path_.c_str(), &before) == 0) ::fchmod(file_.get(), before.st_mode & kAll);
   // The sync reports every error that a close could. The file is closed last, so that the lock lasts until
   // the rename.
-  if (::fsync(descriptor_) != 0) fail_write(path_, errno);
+  if (::fsync(file_.get()) != 0) fail_write(path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(path_, errno);
   temporary_.clear();
-  close();
+  file_.close();
   if (const int failed = sync_directory(path_.parent_path()); failed != 0)
     throw WriteError(
         fmt::format("{}: is written, but may be lost if the power fails: its directory cannot be "

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
+
 namespace paceline::base {
 
 // Replaces a file atomically: writes a temporary file beside it, syncs it, renames it over the old one, and
@@ -50,19 +52,18 @@ class Replacement {
   Replacement& operator=(const Replacement&) = delete;
 
   /// For libraries that write to a descriptor.
-  [[nodiscard]] int descriptor() const { return descriptor_; }
+  [[nodiscard]] int descriptor() const { return file_.get(); }
   void write(std::span<const std::byte> bytes);
   /// Call once; no write() may follow.
   void commit();
 
  private:
-  void close();
   /// Valid until commit().
   [[nodiscard]] bool is_in_place() const { return temporary_.empty(); }
 
   std::filesystem::path path_;  ///< the end of all links
   std::string temporary_;       ///< "": committed, never made, or written in place
-  int descriptor_ = -1;
+  Descriptor file_;
 };
 
 /// $PACELINE_CACHE, else $XDG_CACHE_HOME/paceline, else ~/.cache/paceline, else ./paceline-cache. It need not

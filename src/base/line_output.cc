@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <limits.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -41,46 +39,20 @@ bool is_kind(int descriptor, mode_t kind) {
   return ::fstat(descriptor, &about) == 0 && (about.st_mode & S_IFMT) == kind;
 }
 
-/// While it exists, a write to a reader that is gone fails with EPIPE and sends no signal.
-class NoSigpipe {
- public:
-  NoSigpipe() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    ::sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~NoSigpipe() {
-    const timespec now{};
-    if (!was_pending_)
-      while (::sigtimedwait(&pipe_, nullptr, &now) < 0 && errno == EINTR) {
-      }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  NoSigpipe(const NoSigpipe&) = delete;
-  NoSigpipe& operator=(const NoSigpipe&) = delete;
-
- private:
-  sigset_t pipe_, before_;
-  bool was_pending_ = false;
-};
-
 /// The pipe or terminal opened a second time, so that O_NONBLOCK changes nothing for others that share the
-/// first; -1 if that is not possible (no /proc, a socket, a file, which has an offset of its own).
-int opened_anew(int descriptor) {
-  if (!has_reader(descriptor) || is_kind(descriptor, S_IFSOCK)) return -1;
-  return ::open(fmt::format("/proc/self/fd/{}", descriptor).c_str(),
-                O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+/// first; none if that is not possible (no /proc, a socket, a file, which has an offset of its own).
+Descriptor opened_anew(int descriptor) {
+  if (!has_reader(descriptor) || is_kind(descriptor, S_IFSOCK)) return {};
+  return Descriptor(::open(fmt::format("/proc/self/fd/{}", descriptor).c_str(),
+                           O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
 /// Waits at most `patience` until something can be written, and writes a piece. Returns its bytes; 0: the
 /// reader did not read; below 0: it is gone.
-ssize_t write_piece(int descriptor, int own, std::string_view text, milliseconds patience) {
-  pollfd out{.fd = own >= 0 ? own : descriptor, .events = POLLOUT, .revents = 0};
+ssize_t write_piece(int descriptor, const Descriptor& own, std::string_view text, milliseconds patience) {
+  pollfd out{.fd = own.is_open() ? own.get() : descriptor, .events = POLLOUT, .revents = 0};
   if (::poll(&out, 1, static_cast<int>(patience.count())) == 0) return 0;
-  const auto piece = text.substr(0, own >= 0 || is_kind(descriptor, S_IFREG) ? kAtOnce : kLittle);
+  const auto piece = text.substr(0, own.is_open() || is_kind(descriptor, S_IFREG) ? kAtOnce : kLittle);
   ssize_t written = 0;
   do
     written = is_kind(descriptor, S_IFSOCK)
@@ -101,7 +73,7 @@ bool has_reader(int descriptor) {
 
 std::size_t write_within(int descriptor, std::string_view text, milliseconds patience) {
   const NoSigpipe no_signal;
-  const int own = opened_anew(descriptor);
+  const auto own = opened_anew(descriptor);
   auto left = text;
   for (const auto end = Clock::now() + patience; !left.empty();) {
     const auto written = write_piece(descriptor, own, left, std::min(patience, kLook));
@@ -109,39 +81,34 @@ std::size_t write_within(int descriptor, std::string_view text, milliseconds pat
     if (written > 0) left.remove_prefix(static_cast<std::size_t>(written));
     if (written == 0 && Clock::now() >= end) break;
   }
-  if (own >= 0) ::close(own);
   return text.size() - left.size();
 }
 
 void leave_to_cat(int descriptor, std::string_view text) {
-  const int kept = ::memfd_create("lines", MFD_CLOEXEC);
-  if (kept < 0) return;
-  bool is_kept = true;
-  for (auto left = text; is_kept && !left.empty();) {
-    const auto written = ::write(kept, left.data(), left.size());
-    is_kept = written > 0;
-    if (is_kept) left.remove_prefix(static_cast<std::size_t>(written));
+  const Descriptor kept(::memfd_create("lines", MFD_CLOEXEC));
+  for (auto left = text; !left.empty();) {
+    const auto written = ::write(kept.get(), left.data(), left.size());
+    if (written <= 0) return;
+    left.remove_prefix(static_cast<std::size_t>(written));
   }
-  if (is_kept && ::lseek(kept, 0, SEEK_SET) == 0) {
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    // First the output: `descriptor` may be 0, and is not kept beside it.
-    ::posix_spawn_file_actions_adddup2(&actions, descriptor, STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions, kept, STDIN_FILENO);
-    ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    // It lives until the reader reads or is gone, however long that is. So it holds nothing that others wait
-    // for: no lock of a caller (flock FILE paceline ...), no pipe, no folder.
-    ::posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-    ::posix_spawn_file_actions_addchdir_np(&actions, "/");
-    char name[] = "cat", unbuffered[] = "-u", input[] = "-";  // kCommandLine
-    char* const words[] = {name, unbuffered, input, nullptr};
-    char* const no_environment[] = {nullptr};
-    pid_t process = 0;
-    for (const char* path : {"/bin/cat", "/usr/bin/cat"})
-      if (::posix_spawn(&process, path, &actions, nullptr, words, no_environment) == 0) break;
-    ::posix_spawn_file_actions_destroy(&actions);
-  }
-  ::close(kept);
+  if (::lseek(kept.get(), 0, SEEK_SET) != 0) return;
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  // First the output: `descriptor` may be 0, and is not kept beside it.
+  ::posix_spawn_file_actions_adddup2(&actions, descriptor, STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, kept.get(), STDIN_FILENO);
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  // It lives until the reader reads or is gone, however long that is. So it holds nothing that others wait
+  // for: no lock of a caller (flock FILE paceline ...), no pipe, no folder.
+  ::posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  ::posix_spawn_file_actions_addchdir_np(&actions, "/");
+  char name[] = "cat", unbuffered[] = "-u", input[] = "-";  // kCommandLine
+  char* const words[] = {name, unbuffered, input, nullptr};
+  char* const no_environment[] = {nullptr};
+  pid_t process = 0;
+  for (const char* path : {"/bin/cat", "/usr/bin/cat"})
+    if (::posix_spawn(&process, path, &actions, nullptr, words, no_environment) == 0) break;
+  ::posix_spawn_file_actions_destroy(&actions);
 }
 
 bool writes_left_output(pid_t process) {
@@ -173,7 +140,6 @@ LineOutput::~LineOutput() {
   for (const auto& piece : waiting_)
     if (!piece.is_drawing) rest_ += piece.text;
   if (!rest_.empty() && !is_gone_) leave_to_cat(descriptor_, rest_);
-  if (own_ >= 0) ::close(own_);
 }
 
 void LineOutput::write(std::string lines) { add({.text = std::move(lines)}); }

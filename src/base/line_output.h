@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 
 namespace paceline::base {
 
@@ -75,7 +76,7 @@ class LineOutput {
 
   const int descriptor_;
   const std::size_t most_bytes_;
-  int own_ = -1;  ///< the same, opened anew so that no write waits; -1: that is not possible
+  const Descriptor own_;  ///< the same, opened anew so that no write waits; none: that is not possible
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Piece> waiting_;

@@ -18,6 +18,8 @@
 #include <system_error>
 #include <vector>
 
+#include "base/descriptor.h"
+
 namespace paceline::base {
 namespace {
 
@@ -99,10 +101,8 @@ std::string_view read_of_process(pid_t process, const char* name, Bytes& bytes) 
   std::array<char, 64> path{"/proc/"};
   const auto number = std::to_chars(path.data() + std::strlen(path.data()), path.data() + 32, process);
   std::strcpy(number.ptr, name);
-  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
-  const auto count = ::read(file, bytes.data(), bytes.size());
-  ::close(file);
+  const Descriptor file(::open(path.data(), O_RDONLY | O_CLOEXEC));
+  const auto count = ::read(file.get(), bytes.data(), bytes.size());
   return {bytes.data(), count > 0 ? static_cast<std::size_t>(count) : 0};
 }
 

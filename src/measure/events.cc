@@ -24,21 +24,6 @@ void take_if_there(std::optional<T>& place, const std::optional<T>& value) {
   if (value) place = value;
 }
 
-/// A file descriptor that is closed at the end of the block.
-class Opened {
- public:
-  explicit Opened(int descriptor) : descriptor_(descriptor) {}
-  ~Opened() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  Opened(const Opened&) = delete;
-  Opened& operator=(const Opened&) = delete;
-  [[nodiscard]] int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
 /// Whether byte `at` - 1 of the file ends a line.
 bool ends_a_line(int file, std::int64_t at) {
   char last = 0;
@@ -162,22 +147,14 @@ std::optional<double> RunStatus::progress() const {
 EventLog::EventLog(std::filesystem::path directory, std::function<void(const std::string&)> say)
     : path_(std::move(directory) / kEventsFile), say_(std::move(say)) {}
 
-EventLog::~EventLog() {
-  if (file_ >= 0) ::close(file_);
-}
-
 bool EventLog::open() {
-  if (file_ >= 0) return true;
+  if (file_.is_open()) return true;
   // Links are not followed, because the file is this run's own. Also readable, to check its last byte.
-  file_ = ::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (file_ < 0) {
-    give_up(errno);
-    return false;
-  }
+  file_ = base::Descriptor(::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
   // A killed run or a full disk may have left an incomplete line: end it, so that it stays separate.
   struct stat now {};
-  if (::fstat(file_, &now) == 0 && now.st_size > 0 && !ends_a_line(file_, now.st_size) &&
-      ::write(file_, "\n", 1) != 1)
+  if (!file_.is_open() || (::fstat(file_.get(), &now) == 0 && now.st_size > 0 &&
+                           !ends_a_line(file_.get(), now.st_size) && ::write(file_.get(), "\n", 1) != 1))
     give_up(errno);
   return !given_up_;
 }
@@ -193,7 +170,7 @@ void EventLog::write(const Event& event) {
   const std::lock_guard lock(mutex_);
   if (given_up_ || !open()) return;
   ssize_t written = 0;
-  do written = ::write(file_, line.data(), line.size());
+  do written = ::write(file_.get(), line.data(), line.size());
   while (written < 0 && errno == EINTR);
   if (written == static_cast<ssize_t>(line.size())) return;
   give_up(written < 0 ? errno : ENOSPC);  // written in part: the disk is full
@@ -201,15 +178,15 @@ void EventLog::write(const Event& event) {
 
 void EventLog::reopen() {
   const std::lock_guard lock(mutex_);
-  if (file_ >= 0) ::close(std::exchange(file_, -1));
+  file_.close();
   given_up_ = false;
 }
 
 EventTail::EventTail(std::filesystem::path file, std::int64_t from)
     : file_(std::move(file)), offset_(std::max<std::int64_t>(from, 0)) {
-  const Opened opened(::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const base::Descriptor opened(::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat now {};
-  if (offset_ > 0 && (opened.get() < 0 || ::fstat(opened.get(), &now) != 0 || offset_ > now.st_size ||
+  if (offset_ > 0 && (!opened.is_open() || ::fstat(opened.get(), &now) != 0 || offset_ > now.st_size ||
                       !ends_a_line(opened.get(), offset_)))
     offset_ = 0;
 }
@@ -225,8 +202,8 @@ std::vector<EventTail::Line> EventTail::read(std::int64_t most_bytes) {
   }
   inode_ = inode;
   if (now.st_size == std::max(offset_, searched_)) return {};
-  const Opened opened(::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (opened.get() < 0) return {};
+  const base::Descriptor opened(::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!opened.is_open()) return {};
   std::vector<Line> lines;
   while (lines.empty()) {
     if (searched_ > offset_) {  // inside a line that is too long

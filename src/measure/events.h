@@ -15,6 +15,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/descriptor.h"
+
 namespace paceline::measure {
 
 inline constexpr const char* kEventsFile = "events.jsonl";
@@ -82,9 +84,6 @@ class EventLog {
   /// The first event creates the file in `directory`; existing contents stay. `say` is called once if the
   /// file cannot be written, with the reason.
   EventLog(std::filesystem::path directory, std::function<void(const std::string&)> say);
-  ~EventLog();
-  EventLog(const EventLog&) = delete;
-  EventLog& operator=(const EventLog&) = delete;
 
   void write(const Event& event);
   /// The next event opens the file anew: its directory is another one.
@@ -97,7 +96,7 @@ class EventLog {
   const std::filesystem::path path_;
   const std::function<void(const std::string&)> say_;
   std::mutex mutex_;
-  int file_ = -1;
+  base::Descriptor file_;
   bool given_up_ = false;
 };
 

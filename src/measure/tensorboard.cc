@@ -99,10 +99,6 @@ std::string version_message(double wall_time) {
 TensorBoardFile::TensorBoardFile(std::filesystem::path directory, std::function<void(const std::string&)> say)
     : directory_(std::move(directory)), say_(std::move(say)) {}
 
-TensorBoardFile::~TensorBoardFile() {
-  if (file_ >= 0) ::close(file_);
-}
-
 void TensorBoardFile::take(const Event& event) {
   const auto& name = event.name();
   if (name != "step" && name != "epoch" && name != "evaluation") return;
@@ -122,19 +118,20 @@ void TensorBoardFile::take(const Event& event) {
 void TensorBoardFile::write(const std::string& records) {
   if (given_up_) return;
   std::string text = records;
-  if (file_ < 0) {
+  if (!file_.is_open()) {
     const double now = unix_now();
     // TensorBoard recognises its files by this name.
     const auto path = directory_ / fmt::format("events.out.tfevents.{:010}.{}.{}",
                                                static_cast<std::int64_t>(now), base::host_name(), ::getpid());
     std::error_code ignored;  // then it cannot be opened either
     std::filesystem::create_directories(directory_, ignored);
-    file_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    file_ =
+        base::Descriptor(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
     text = tfrecord(version_message(now)) + text;
   }
   ssize_t written = -1;
-  if (file_ >= 0) do
-      written = ::write(file_, text.data(), text.size());
+  if (file_.is_open()) do
+      written = ::write(file_.get(), text.data(), text.size());
     while (written < 0 && errno == EINTR);
   if (written == static_cast<ssize_t>(text.size())) return;
   given_up_ = true;

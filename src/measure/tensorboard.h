@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "measure/events.h"
 
 namespace paceline::measure {
@@ -34,9 +35,6 @@ class TensorBoardFile {
   /// A new file in `directory`; the first scalar creates both. A resumed run adds another file, as
   /// TensorBoard expects. If it cannot be written, `say` is called once, and the run continues without it.
   TensorBoardFile(std::filesystem::path directory, std::function<void(const std::string&)> say);
-  ~TensorBoardFile();
-  TensorBoardFile(const TensorBoardFile&) = delete;
-  TensorBoardFile& operator=(const TensorBoardFile&) = delete;
 
   /// Writes the scalars of "step", "epoch" and "evaluation" by update: train/loss, train/accuracy, test/loss,
   /// test/accuracy, validation/loss, validation/accuracy, learning_rate, images_per_s. Those of an epoch are
@@ -48,7 +46,7 @@ class TensorBoardFile {
 
   const std::filesystem::path directory_;
   const std::function<void(const std::string&)> say_;
-  int file_ = -1;
+  base::Descriptor file_;
   bool given_up_ = false;
 };
 
