@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 
@@ -71,10 +70,8 @@ std::string_view trimmed(std::string_view text) {
 
 std::optional<std::int64_t> whole_number_between(std::string_view text, std::int64_t least,
                                                  std::int64_t most) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool read = error == std::errc{} && end == text.data() + text.size();
-  return read && value >= least && value <= most ? std::optional(value) : std::nullopt;
+  const auto value = to_number<std::int64_t>(text);
+  return value && *value >= least && *value <= most ? value : std::nullopt;
 }
 
 /// The rule that `text` breaks. It names the largest number only if `text` is larger.
@@ -294,11 +291,10 @@ std::int64_t whole_number_in(std::string_view whole, std::string_view what, std:
 }
 
 double decimal(std::string_view text, Bounds bounds) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool read = error == std::errc{} && end == text.data() + text.size() && std::isfinite(value);
-  const bool above = bounds.open_below ? value > bounds.least : value >= bounds.least;
-  if (read && above && value <= bounds.most) return value;
+  if (const auto value = to_number<double>(text); value && std::isfinite(*value)) {
+    const bool is_above = bounds.open_below ? *value > bounds.least : *value >= bounds.least;
+    if (is_above && *value <= bounds.most) return *value;
+  }
   std::string rule = bounds.open_below ? fmt::format("above {}", as_text(bounds.least))
                                        : fmt::format("of at least {}", as_text(bounds.least));
   if (std::isfinite(bounds.most)) rule += fmt::format(" and at most {}", as_text(bounds.most));

@@ -4,6 +4,7 @@
 /// foreign text that is safe to print, words quoted for a shell, the name of this host; and parses the values
 /// of options and recipes.
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -11,12 +12,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace paceline::base {
 
-// Parses texts of the command line and of recipes. Every function throws Error(usage) whose text is the end
-// of a sentence that begins with the option's name: "must be a whole number of at least 1, got '0'".
+// Parses texts of the command line and of recipes. Every function but to_number() throws Error(usage) whose
+// text is the end of a sentence that begins with the option's name: "must be a whole number of at least 1,
+// got '0'".
 
 [[nodiscard]] std::int64_t whole_number(std::string_view text, std::int64_t least,
                                         std::int64_t most = std::numeric_limits<std::int64_t>::max());
@@ -33,6 +36,15 @@ struct Bounds {
   bool open_below = false;
 };
 [[nodiscard]] double decimal(std::string_view text, Bounds bounds = {});
+
+/// `text` as a number, if all of it is one, as std::from_chars reads it.
+template <typename T>
+[[nodiscard]] std::optional<T> to_number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_whole = error == std::errc() && end == text.data() + text.size();
+  return is_whole ? std::optional(value) : std::nullopt;
+}
 
 /// "true", "yes", "1", or "false", "no", "0".
 [[nodiscard]] bool truth(std::string_view text);

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace paceline::comm {
 namespace {
@@ -43,24 +43,22 @@ constexpr std::array kConventions{
 
 constexpr int kUnset = -1;
 
+std::string text_from(const EnvironmentLookup& environment, const char* name) {
+  const char* text = environment(name);
+  return text == nullptr ? "" : text;
+}
+
 /// The variable as a number; kUnset if it is not set.
 int number_of_variable(const EnvironmentLookup& environment, const char* name, int least) {
-  const char* text = environment(name);
-  if (text == nullptr || *text == '\0') return kUnset;
-  int value = 0;
-  const char* end = text + std::strlen(text);
-  const auto [stopped, error] = std::from_chars(text, end, value);
-  if (error != std::errc() || stopped != end || value < least)
+  const auto text = text_from(environment, name);
+  if (text.empty()) return kUnset;
+  const auto value = base::to_number<int>(text);
+  if (!value || *value < least)
     base::fail(base::ErrorKind::usage,
                "the environment variable {} must be a whole number of at least {}, but is '{}'; a launcher "
                "sets it: unset it to start alone",
                name, least, text);
-  return value;
-}
-
-std::string text_from(const EnvironmentLookup& environment, const char* name) {
-  const char* text = environment(name);
-  return text == nullptr ? "" : text;
+  return *value;
 }
 
 /// The tasks of host `index` in Slurm's list of tasks for each host, "2(x3),1"; 0 if unknown.
@@ -127,14 +125,13 @@ constexpr int kLastPort = 65535;
 constexpr std::chrono::seconds kFromOutside{600};
 
 void read_meeting(const EnvironmentLookup& environment, const Convention& how, Launch& launch) {
-  const char* host = environment("MASTER_ADDR");
+  launch.meeting_host = text_from(environment, "MASTER_ADDR");
   const int port = number_of_variable(environment, "MASTER_PORT", 1);
-  if (host == nullptr || *host == '\0' || port == kUnset || port > kLastPort)
+  if (launch.meeting_host.empty() || port == kUnset || port > kLastPort)
     base::fail(base::ErrorKind::usage,
                "{} and {} are set, but not the address where the processes meet: set MASTER_ADDR to the "
                "host of {}=0 and MASTER_PORT to a free port there (1 to 65535), the same for all",
                how.rank, how.size, how.rank);
-  launch.meeting_host = host;
   launch.meeting_port = static_cast<std::uint16_t>(port);
   if (how.by != Starter::launch) launch.meet_within = kFromOutside;
   if (how.by == Starter::launch) launch.meeting_ports = std::min(kTries, kLastPort + 1 - port);

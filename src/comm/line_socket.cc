@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <functional>
 #include <iterator>
@@ -51,7 +50,7 @@ int new_socket() { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NO
 
 int connect_to_ipv4(std::uint32_t ipv4, std::uint16_t port, milliseconds longest) {
   Socket socket(new_socket());
-  if (socket.get() < 0) return -1;
+  if (!socket.is_open()) return -1;
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(port);
@@ -106,10 +105,6 @@ std::vector<std::uint32_t> ipv4_addresses(const std::string& interface) {
   return addresses;
 }
 
-Socket::~Socket() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
 std::string text_of(const Address& address) {
   return fmt::format("{} {} {} {}", address.token, address.port, address.host, fmt::join(address.ipv4, " "));
 }
@@ -156,7 +151,7 @@ Address listen_anywhere(int& listener, const std::string& interface, bool is_on_
   here.sin_family = AF_INET;
   here.sin_addr.s_addr = htonl(is_on_this_host ? INADDR_LOOPBACK : INADDR_ANY);
   socklen_t size = sizeof here;
-  if (socket.get() < 0 || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&here), size) != 0 ||
+  if (!socket.is_open() || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&here), size) != 0 ||
       ::listen(socket.get(), SOMAXCONN) != 0 ||
       ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&here), &size) != 0)
     base::fail(base::ErrorKind::comm, "heartbeats: no port could be opened on {}: {}", address.host,
@@ -251,13 +246,6 @@ std::string_view word_of(std::string_view& line) {
   const auto word = line.substr(0, space);
   line = space == std::string_view::npos ? std::string_view() : line.substr(space + 1);
   return word;
-}
-
-std::optional<std::uint64_t> number_of(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 std::optional<std::string> read_line(int socket, milliseconds longest, std::size_t most) {

@@ -10,9 +10,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/text.h"
 
 namespace paceline::comm {
@@ -40,19 +40,7 @@ struct Address {
 [[nodiscard]] std::string text_of(const Address& address);
 [[nodiscard]] std::optional<Address> address_of(std::string_view text);
 
-/// A descriptor that closes itself.
-class Socket {
- public:
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  ~Socket();
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  [[nodiscard]] int get() const { return descriptor_; }
-  [[nodiscard]] int release() { return std::exchange(descriptor_, -1); }
-
- private:
-  int descriptor_;
-};
+using Socket = base::Descriptor;
 
 /// Opens a socket that listens at a free port, of the loopback alone or of every interface. Returns its
 /// address, which names `interface` alone if that is not empty.
@@ -118,6 +106,8 @@ void write_line(int socket, std::string text);
 
 /// Removes the first word from `line` and returns it.
 [[nodiscard]] std::string_view word_of(std::string_view& line);
-[[nodiscard]] std::optional<std::uint64_t> number_of(std::string_view text);
+[[nodiscard]] inline std::optional<std::uint64_t> number_of(std::string_view text) {
+  return base::to_number<std::uint64_t>(text);
+}
 
 }  // namespace paceline::comm

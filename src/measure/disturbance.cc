@@ -6,12 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
+
+#include "base/text.h"
 
 namespace paceline::measure {
 namespace {
@@ -44,9 +45,9 @@ std::optional<Stat> read_stat(const std::filesystem::path& path) {
   for (int field = 0; field <= kStart; ++field) {
     if (!(rest >> word)) return std::nullopt;
     if (field != kUserTime && field != kSystemTime && field != kStart) continue;
-    std::int64_t value = 0;
-    if (std::from_chars(word.data(), word.data() + word.size(), value).ec != std::errc()) return std::nullopt;
-    (field == kStart ? stat.started : ticks) += value;
+    const auto value = base::to_number<std::int64_t>(word);
+    if (!value) return std::nullopt;
+    (field == kStart ? stat.started : ticks) += *value;
   }
   stat.processor_s = static_cast<double>(ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
   return stat;
@@ -54,6 +55,10 @@ std::optional<Stat> read_stat(const std::filesystem::path& path) {
 
 /// Fraction of the cores kept busy by others, above which times are unreliable.
 constexpr double kBusy = 0.1;
+
+bool shared_cores(const Record& record) {
+  return record.window.others_cores && is_much(*record.window.others_cores, record.environment.cores);
+}
 
 std::string name_of_process(const GpuProcessRecord& process) {
   if (process.pid == 0) return "a process of another program";
@@ -111,13 +116,11 @@ ProgramTimes program_times(const std::string& left_out) {
   for (std::filesystem::directory_iterator at("/proc", error_of_list), none; !error_of_list && at != none;
        at.increment(error_of_list)) {
     const auto& entry = *at;
-    const std::string name = entry.path().filename().string();
-    int id = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-    if (error != std::errc() || end != name.data() + name.size() || id == ::getpid()) continue;
+    const auto id = base::to_number<int>(entry.path().filename().string());
+    if (!id || *id == ::getpid()) continue;
     const auto stat = read_stat(entry.path() / "stat");  // nullopt: the process has ended meanwhile
     if (!stat || (!left_out.empty() && stat->name == left_out)) continue;
-    times.programs[{id, stat->started}] = {stat->name, stat->processor_s};
+    times.programs[{*id, stat->started}] = {stat->name, stat->processor_s};
   }
   return times;
 }
@@ -154,14 +157,6 @@ std::optional<LoadNow> load_now(double seconds) {
 }
 
 bool is_much(double others_cores, int cores) { return others_cores > kBusy * cores; }
-
-namespace {
-
-bool shared_cores(const Record& record) {
-  return record.window.others_cores && is_much(*record.window.others_cores, record.environment.cores);
-}
-
-}  // namespace
 
 bool stood_still(const Record& record) {
   constexpr double kNegligible = 0.002;

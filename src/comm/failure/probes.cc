@@ -36,14 +36,14 @@ SocketAddress name_of(const Launch& launch, int local) {
   return name;
 }
 
-int new_local_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+Socket new_local_socket() { return Socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
 
 enum class PeerState { absent, there, stopped, idle };
 
 /// The state of a process, and its process id if known, else 0.
 std::pair<PeerState, pid_t> look_for(const Launch& launch, int local) {
   const auto name = name_of(launch, local);
-  const Socket socket(new_local_socket());
+  const Socket socket = new_local_socket();
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0)
     return {errno == ECONNREFUSED ? PeerState::absent : PeerState::there,
             0};  // EAGAIN: too many have asked already
@@ -72,7 +72,7 @@ bool answers(const Address& asked, std::vector<std::string>& silent_hosts) {
   if (std::find(silent_hosts.begin(), silent_hosts.end(), asked.host) != silent_hosts.end()) return false;
   const auto begin = base::Clock::now();
   const Socket socket(connect_to(asked, kToAnswer));
-  if (socket.get() < 0) {
+  if (!socket.is_open()) {
     // The host of an ended process refuses the connection at once. A stopped process accepts it, and its host
     // may be fine.
     if (base::Clock::now() - begin >= kToAnswer) silent_hosts.emplace_back(asked.host);
@@ -88,20 +88,14 @@ StartupProbe::StartupProbe(const Launch& launch) : launch_(launch) {
   if (launch_.job.empty() || launch_.local < 0 || launch_.locals < 1) return;
   const auto name = name_of(launch_, launch_.local);
   socket_ = new_local_socket();
-  if (::bind(socket_, reinterpret_cast<const sockaddr*>(&name.address), name.size) == 0 &&
-      ::listen(socket_, SOMAXCONN) == 0)
-    return;
-  ::close(socket_);
-  socket_ = -1;
-}
-
-StartupProbe::~StartupProbe() {
-  if (socket_ >= 0) ::close(socket_);
+  if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&name.address), name.size) != 0 ||
+      ::listen(socket_.get(), SOMAXCONN) != 0)
+    socket_.close();
 }
 
 StartupProbe::CpuTimes StartupProbe::cpu_times() const {
   CpuTimes cpu_times;
-  for (int local = 0; socket_ >= 0 && local < launch_.locals; ++local) {
+  for (int local = 0; socket_.is_open() && local < launch_.locals; ++local) {
     const pid_t process = local == launch_.local ? ::getpid() : look_for(launch_, local).second;
     cpu_times.push_back(process == 0 ? std::nullopt : base::ran_for_ns(process));
   }
@@ -116,7 +110,7 @@ std::vector<std::string> StartupProbe::absent(const CpuTimes& before) const {
   if (was_idle(launch_.local, ::getpid()))
     return {};  // its own first thread was idle too, so nothing can be concluded about others
   std::vector<std::string> sentences;
-  for (int local = 0; socket_ >= 0 && local < launch_.locals; ++local) {
+  for (int local = 0; socket_.is_open() && local < launch_.locals; ++local) {
     if (local == launch_.local) continue;
     auto [seen, process] = look_for(launch_, local);
     if (seen == PeerState::there && was_idle(local, process)) seen = PeerState::idle;

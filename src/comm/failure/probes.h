@@ -26,9 +26,6 @@ class StartupProbe {
   /// Opens this process's socket. If the launcher does not say who shares the host (Launch::job, local,
   /// locals) absent() is always empty.
   explicit StartupProbe(const Launch& launch);
-  ~StartupProbe();
-  StartupProbe(const StartupProbe&) = delete;
-  StartupProbe& operator=(const StartupProbe&) = delete;
 
   /// Processor time of the first thread of each process of this host; nothing for one that is not there.
   using CpuTimes = std::vector<std::optional<std::int64_t>>;
@@ -47,7 +44,7 @@ class StartupProbe {
 
  private:
   const Launch launch_;
-  int socket_ = -1;
+  Socket socket_;
 };
 
 // Finds the survivors after process 0 is lost, which otherwise knows who is there.
