@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "comm/gloo/meeting_server.h"
 
 namespace paceline::comm::gloo {
@@ -27,9 +28,6 @@ class Meeting final : public ::gloo::rendezvous::Store {
   /// somebody
   ///          else is there, or another run, or process 0 with another secret
   Meeting(const MeetingPlace& place, std::chrono::milliseconds longest);
-  ~Meeting() override;
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
 
   void set(const std::string& key, const std::vector<char>& data) override;
   std::vector<char> get(const std::string& key) override;
@@ -56,7 +54,7 @@ class Meeting final : public ::gloo::rendezvous::Store {
   const std::function<void(const std::string&)> say_;
   const std::chrono::milliseconds longest_;
   std::string why_not_;  ///< why the last port that answered was not process 0's
-  int socket_ = -1;
+  base::Descriptor socket_;
 };
 
 }  // namespace paceline::comm::gloo

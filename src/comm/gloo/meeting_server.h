@@ -7,6 +7,8 @@
 /// bytes before it is known as a process of the run, sends never block, and the listener closes as soon as
 /// every process has given its value.
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -15,6 +17,8 @@
 #include <string_view>
 #include <thread>
 #include <vector>
+
+#include "base/descriptor.h"
 
 namespace paceline::comm::gloo {
 
@@ -31,6 +35,7 @@ struct MeetingPlace {
   std::function<void(const std::string&)> say;  ///< reports what takes long; empty: nobody hears it
 
   [[nodiscard]] std::uint16_t port_at(int number) const { return static_cast<std::uint16_t>(port + number); }
+  [[nodiscard]] std::string port_range() const;  ///< "29500", "29501 to 29508"
 };
 
 // The greeting, in lines. A guest is a process that connects, process 0 among them.
@@ -52,7 +57,9 @@ inline constexpr std::size_t kLongestGreeting = 512;
 
 /// 32 hexadecimal digits that nobody can guess; "" if the system has no random numbers.
 [[nodiscard]] std::string make_nonce();
-[[nodiscard]] std::vector<std::string> words_of(std::string_view line);
+/// An address as text; one of IPv4 as such, even of a socket of IPv6.
+[[nodiscard]] std::string as_text(const sockaddr_storage& address, socklen_t size);
+[[nodiscard]] std::vector<std::string> words_of(const std::string& line);
 /// The first line of a guest.
 [[nodiscard]] std::string hello_of(const MeetingPlace& place, const std::string& nonce);
 /// HMAC-SHA-256 of both nonces (`hello` has the guest's) with the secret as its key, as hexadecimal digits;
@@ -89,7 +96,7 @@ class MeetingServer {
  private:
   enum class Stage { hello, proof, in };
   struct Guest {
-    int socket = -1;
+    base::Descriptor socket;
     std::string from;                               ///< its address
     std::chrono::steady_clock::time_point until{};  ///< by when it must be in
     Stage stage = Stage::hello;
@@ -106,7 +113,6 @@ class MeetingServer {
   void serve();
   void accept_some();
   void make_room();
-  void leave(std::size_t guest);
   bool is_served(Guest& guest);
   bool take_all(Guest& guest);
   void take_hello(Guest& guest, const std::string& line);
@@ -120,8 +126,8 @@ class MeetingServer {
   const MeetingPlace place_;
   const MeetingLimits limits_;
   std::uint16_t port_ = 0;
-  int listener_ = -1;
-  int wake_[2] = {-1, -1};
+  base::Descriptor listener_;
+  base::Descriptor wake_;  ///< an eventfd, which ends the thread
   std::vector<Guest> guests_;
   std::map<std::string, Kept> kept_;
   bool said_double_ = false, said_secret_ = false;
