@@ -50,12 +50,19 @@ class Pending {
 /// A Pending that is complete: begun at `posted`, done now.
 [[nodiscard]] std::unique_ptr<Pending> finished(base::TimePoint posted);
 
-/// What this rank has moved since the communicator was made; counted, not computed.
+/// What a rank has moved, since its communicator was made or in one collective; counted, not computed.
 struct Traffic {
   std::int64_t collectives = 0;
   std::int64_t steps = 0;           ///< rounds of messages (or of shared-memory phases)
   std::int64_t bytes_sent = 0;      ///< written for or sent to other ranks
   std::int64_t bytes_received = 0;  ///< read from other ranks
+  Traffic& operator+=(const Traffic& more) {
+    collectives += more.collectives;
+    steps += more.steps;
+    bytes_sent += more.bytes_sent;
+    bytes_received += more.bytes_received;
+    return *this;
+  }
 };
 
 enum class Reduce { sum, min, max };

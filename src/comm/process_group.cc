@@ -284,7 +284,7 @@ void ProcessGroup::broadcast(std::span<std::byte> bytes, int root_process) {
   }
   round_of_members(Channel::exchanges, what, sends, receives);
   const auto moved = static_cast<std::int64_t>(bytes.size());
-  count({.rounds = 1,
+  count({.steps = 1,
          .bytes_sent = moved * static_cast<std::int64_t>(sends.size()),
          .bytes_received = moved * static_cast<std::int64_t>(receives.size())});
 }
@@ -310,11 +310,9 @@ void ProcessGroup::barrier() {
                             rounds(Channel::exchanges, what));
 }
 
-void ProcessGroup::count(const Moved& moved) {
+void ProcessGroup::count(const Traffic& moved) {
   const std::lock_guard lock(mutex_);
-  traffic_.steps += moved.rounds;
-  traffic_.bytes_sent += moved.bytes_sent;
-  traffic_.bytes_received += moved.bytes_received;
+  traffic_ += moved;
 }
 
 Traffic ProcessGroup::traffic() const {

@@ -129,7 +129,7 @@ class ProcessGroup final : public InterProcessComm {
   [[nodiscard]] std::string late(const std::vector<int>& missing, const std::string& what) const;
   void check() const;
   void take_failure(const Failure& failure);
-  void count(const Moved& moved);
+  void count(const Traffic& moved);
 
   Wire& wire_;
   std::vector<std::atomic<int>> numbers_;  ///< [place]: number in the run; the first `members_` are valid

@@ -44,7 +44,7 @@ class Staged {
 
   [[nodiscard]] std::vector<int> missing() const;
   /// Traffic of the last collective.
-  [[nodiscard]] const Moved& moved() const { return moved_; }
+  [[nodiscard]] const Traffic& moved() const { return moved_; }
 
  private:
   enum class Slot { given, sums };
@@ -78,7 +78,7 @@ class Staged {
   std::vector<std::uint32_t> given_;  ///< [process]: blocks known to have been given
   Slot waited_for_ = Slot::given;
   std::uint32_t waited_until_ = 0;
-  Moved moved_;
+  Traffic moved_;
 };
 
 }  // namespace paceline::comm

@@ -171,11 +171,7 @@ void Group::serve(int rank) {
     const Traffic moved = do_part(*operation, rank);
 
     lock.lock();
-    auto& traffic = traffic_[static_cast<std::size_t>(rank)];
-    traffic.collectives += 1;
-    traffic.steps += 1;
-    traffic.bytes_received += moved.bytes_received;
-    traffic.bytes_sent += moved.bytes_sent;
+    traffic_[static_cast<std::size_t>(rank)] += moved;
     --operation->working;
     if (++operation->finished == ranks_) {
       if (across_ == nullptr) {
@@ -212,7 +208,7 @@ Traffic Group::do_part(Operation& operation, int rank) const {
     direct_sum(sources, segment, operation.sum.as<float>().data() + segment.begin);
   }
   const auto moved = static_cast<std::int64_t>(segment.count() * sizeof(float)) * (ranks_ - 1);
-  return {.bytes_sent = is_scatter ? 0 : moved, .bytes_received = moved};
+  return {.collectives = 1, .steps = 1, .bytes_sent = is_scatter ? 0 : moved, .bytes_received = moved};
 }
 
 void Group::begin_reduction(const OperationRef& operation) {
@@ -261,22 +257,14 @@ void Group::check() const {
 
 Traffic Group::traffic(int rank) const {
   // Traffic between processes belongs to all ranks of the group; it is counted once, for the first.
-  const Traffic between = across_ != nullptr && rank == 0 ? across_->traffic() : Traffic{};
+  Traffic sum = across_ != nullptr && rank == 0 ? across_->traffic() : Traffic{};
   const std::lock_guard lock(mutex_);
-  Traffic sum = traffic_[static_cast<std::size_t>(rank)];
-  sum.steps += between.steps;
-  sum.bytes_sent += between.bytes_sent;
-  sum.bytes_received += between.bytes_received;
-  return sum;
+  return sum += traffic_[static_cast<std::size_t>(rank)];
 }
 
 void Group::count(int rank, const Traffic& more) {
   const std::lock_guard lock(mutex_);
-  auto& traffic = traffic_[static_cast<std::size_t>(rank)];
-  traffic.collectives += more.collectives;
-  traffic.steps += more.steps;
-  traffic.bytes_sent += more.bytes_sent;
-  traffic.bytes_received += more.bytes_received;
+  traffic_[static_cast<std::size_t>(rank)] += more;
 }
 
 void Group::CollectiveQueue::drop_done() {
