@@ -163,10 +163,8 @@ class Nccl final : public Forwarding {
     int version = 0;
     (void)api_->ncclGetVersion(&version);  // cannot fail, since it was called before
     version_ = version_text(version);
-    auto connection = std::make_shared<Connection>(
-        *api_, std::move(stream), inner(),
-        ConnectionOptions{
-            .deadline = options_.deadline, .is_blocking = options_.is_blocking, .hangs = options_.hangs});
+    auto connection = std::make_shared<Connection>(*api_, std::move(stream), inner(), options_.deadline,
+                                                   options_.is_blocking, options_.hangs);
     connection->open(id);
     connection_ = std::move(connection);
   }
