@@ -47,8 +47,9 @@ class Pending {
   [[nodiscard]] virtual Timing timing() const = 0;
 };
 
-/// A Pending that is complete: begun at `posted`, done now.
-[[nodiscard]] std::unique_ptr<Pending> finished(base::TimePoint posted);
+/// A Pending that is complete.
+[[nodiscard]] std::unique_ptr<Pending> finished(base::TimePoint posted,
+                                                base::TimePoint done = base::Clock::now());
 
 /// What a rank has moved, since its communicator was made or in one collective; counted, not computed.
 struct Traffic {
@@ -66,6 +67,8 @@ struct Traffic {
 };
 
 enum class Reduce { sum, min, max };
+/// The values of all ranks as one, in the tree's order. At least one value.
+[[nodiscard]] double reduced(std::span<const double> values, Reduce reduce);
 
 class Communicator {
  public:

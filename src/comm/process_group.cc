@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/summation_tree.h"
 
 namespace paceline::comm {
 namespace {
@@ -25,18 +24,6 @@ constexpr milliseconds kForTheRecord{5000};
 /// Processes do not notice the loss of process 0 at the same moment: the first to notice stays this long to
 /// answer later ones.
 constexpr milliseconds kForTheRollCall{1500};
-
-double combine_processes(Reduce reduce, double left, double right) {
-  switch (reduce) {
-    case Reduce::sum:
-      return left + right;
-    case Reduce::min:
-      return right < left ? right : left;
-    case Reduce::max:
-      return right > left ? right : left;
-  }
-  return left;
-}
 
 }  // namespace
 
@@ -263,8 +250,7 @@ void ProcessGroup::all_reduce(std::span<double> values, Reduce reduce) {
   std::vector<double> column(static_cast<std::size_t>(processes()));
   for (std::size_t i = 0; i < values.size(); ++i) {
     for (std::size_t p = 0; p < column.size(); ++p) column[p] = all[p * values.size() + i];
-    values[i] = base::tree_fold<double>(
-        column, [&](double left, double right) { return combine_processes(reduce, left, right); });
+    values[i] = reduced(column, reduce);
   }
 }
 
