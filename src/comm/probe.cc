@@ -139,17 +139,8 @@ class Run {
 }  // namespace
 
 std::string_view name(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce:
-      return "all_reduce";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::all_gather:
-      return "all_gather";
-    case Collective::broadcast:
-      return "broadcast";
-  }
-  return "?";
+  constexpr std::array kNames{"all_reduce", "reduce_scatter", "all_gather", "broadcast"};
+  return kNames[static_cast<std::size_t>(collective)];
 }
 
 Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warmup, int repeats) {

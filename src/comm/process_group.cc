@@ -229,7 +229,7 @@ void ProcessGroup::all_reduce(std::span<const float> src, std::span<float> dst) 
   if (reductions_ && wire_format_ == WireFormat::fp32)
     return stage(*reductions_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
       const auto common = common_ ? std::span(*common_) : std::span<const SharedMemory>();
-      return staged.all_reduce(src, dst, common, keep_waiting);
+      return staged.all_reduce(src, dst, keep_waiting, common);
     });
   count(exchange_all_reduce(src, dst, process(), processes(), room_, rounds(Channel::reductions, what),
                             wire_format_));

@@ -213,12 +213,8 @@ bool Staged::small(std::span<const float> src, std::span<float> dst) {
   return true;
 }
 
-bool Staged::all_reduce(std::span<const float> src, std::span<float> dst, const KeepWaiting& keep_waiting) {
-  return all_reduce(src, dst, {}, keep_waiting);
-}
-
-bool Staged::all_reduce(std::span<const float> src, std::span<float> dst,
-                        std::span<const SharedMemory> common, const KeepWaiting& keep_waiting) {
+bool Staged::all_reduce(std::span<const float> src, std::span<float> dst, const KeepWaiting& keep_waiting,
+                        std::span<const SharedMemory> common) {
   begin(keep_waiting);
   if (src.empty()) return true;
   if (src.size_bytes() <= std::min(kExchangeSmall, block_bytes_)) return small(src, dst);

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <utility>
 
@@ -29,31 +30,19 @@ std::string between_processes(const std::exception_ptr& error) {
 }  // namespace
 
 std::string to_string(const Description& what) {
-  switch (what.kind) {
-    case OperationKind::all_reduce:
-      return fmt::format("all-reduce of {} floats", what.count);
-    case OperationKind::reduce_scatter:
-      return fmt::format("reduce-scatter of {} floats a rank", what.count);
-    case OperationKind::memory:
-      return fmt::format("memory of {} bytes for reductions", what.count);
-    case OperationKind::small_reduce: {
-      const char* reduce = what.reduce == Reduce::sum ? "sum" : what.reduce == Reduce::min ? "min" : "max";
-      return fmt::format("{} of {} doubles", reduce, what.count);
-    }
-    case OperationKind::broadcast:
-      return fmt::format("broadcast of {} bytes from rank {}", what.count, what.root);
-    case OperationKind::all_gather:
-      return fmt::format("all-gather of {} bytes a rank", what.count);
-    case OperationKind::scatter:
-      return fmt::format("scatter of {} bytes a rank from rank {}", what.count, what.root);
-    case OperationKind::gather:
-      return fmt::format("gather of {} bytes a rank at rank {}", what.count, what.root);
-    case OperationKind::reduce:
-      return fmt::format("sum of {} floats at rank {}", what.count, what.root);
-    case OperationKind::barrier:
-      return "barrier";
-  }
-  return "?";
+  constexpr std::array kReductions{"sum", "min", "max"};
+  constexpr std::array kTexts{"all-reduce of {0} floats",
+                              "reduce-scatter of {0} floats a rank",
+                              "memory of {0} bytes for reductions",
+                              "{2} of {0} doubles",
+                              "broadcast of {0} bytes from rank {1}",
+                              "all-gather of {0} bytes a rank",
+                              "scatter of {0} bytes a rank from rank {1}",
+                              "gather of {0} bytes a rank at rank {1}",
+                              "sum of {0} floats at rank {1}",
+                              "barrier"};
+  return fmt::format(fmt::runtime(kTexts[static_cast<std::size_t>(what.kind)]), what.count, what.root,
+                     kReductions[static_cast<std::size_t>(what.reduce)]);
 }
 
 void Operation::begin(const Description& description, std::int64_t number) {

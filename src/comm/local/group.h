@@ -55,6 +55,7 @@ namespace paceline::comm::local {
 
 class StallDetector;
 
+/// In the order of the texts in to_string().
 enum class OperationKind {
   all_reduce,
   reduce_scatter,

@@ -183,12 +183,12 @@ TEST_P(StagedOf, InCommonMemoryNothingIsCopiedWhereValuesLieAlike) {
     const auto at = [&](std::size_t place) {
       const auto values = floats.subspan(place, kFloats);
       std::ranges::copy(values_of(process, kFloats), values.begin());
-      EXPECT_TRUE(staged.all_reduce(values, values, common, kForEver));
+      EXPECT_TRUE(staged.all_reduce(values, values, kForEver, common));
       EXPECT_TRUE(same_bits({values.begin(), values.end()}, tree_of(GetParam(), kFloats))) << place;
       EXPECT_TRUE(staged.barrier(kForEver));
     };
     const auto rounds_at = [&](std::span<float> values) {
-      EXPECT_TRUE(staged.all_reduce(values, values, common, kForEver));
+      EXPECT_TRUE(staged.all_reduce(values, values, kForEver, common));
       const auto rounds = staged.moved().steps;
       EXPECT_TRUE(staged.barrier(kForEver));
       return rounds;
