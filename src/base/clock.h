@@ -8,14 +8,16 @@
 
 namespace paceline::base {
 
+/// Seconds of a clock of the system, such as CLOCK_REALTIME.
+[[nodiscard]] inline double seconds_of(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 /// Seconds that the calling thread has run on a processor.
 ///
 /// Cost     a system call, about 0.2 us
-[[nodiscard]] inline double thread_processor_s() {
-  timespec spent{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-  return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
-}
+[[nodiscard]] inline double thread_processor_s() { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
 
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
