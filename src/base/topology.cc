@@ -22,7 +22,7 @@
 namespace paceline::base {
 namespace {
 
-constexpr int kMostCores = 8192;
+constexpr int kMostCores = 8192;  // of a machine
 
 /// The kernel's form of the bus id: four digits for the domain, lower case.
 std::string kernel_name(std::string bus_id) {
@@ -54,19 +54,13 @@ using HwlocTopology = std::unique_ptr<hwloc_topology, FreeTopology>;
 
 /// A CPU mask of sufficient size; sched_getaffinity fails if it is too short.
 struct CpuSet {
-  explicit CpuSet(int cpus)
-      : set(CPU_ALLOC(static_cast<std::size_t>(cpus))),
-        bytes(CPU_ALLOC_SIZE(static_cast<std::size_t>(cpus))) {
-    CPU_ZERO_S(bytes, set);
-  }
+  CpuSet() { CPU_ZERO_S(bytes, set); }
   ~CpuSet() { CPU_FREE(set); }
   CpuSet(const CpuSet&) = delete;
   CpuSet& operator=(const CpuSet&) = delete;
-  cpu_set_t* set;
-  std::size_t bytes;
+  cpu_set_t* const set = CPU_ALLOC(kMostCores);
+  const std::size_t bytes = CPU_ALLOC_SIZE(kMostCores);
 };
-
-constexpr int kMaxCpus = 8192;
 
 /// The number of hardware threads that a quota can keep busy: two for 1.5 cores' time, one for 0.2.
 int threads_of_quota(double quota) { return std::max(1, static_cast<int>(std::ceil(quota - 1e-9))); }
@@ -198,10 +192,6 @@ int usable_cores() {
   return quota ? std::min(allowed, threads_of_quota(*quota)) : allowed;
 }
 
-CorePlan plan_cores(const Topology& topology, int workers, int threads) {
-  return plan_cores(topology, workers, threads, {});
-}
-
 CorePlan plan_cores(const Topology& topology, int workers, int threads,
                     std::span<const std::vector<int>> near) {
   expects(workers >= 1 && threads >= 1, "workers >= 1 && threads >= 1");
@@ -268,9 +258,9 @@ CorePlan plan_cores(int workers, int threads, std::span<const std::vector<int>> 
 
 std::optional<std::string> bind_current_thread(const std::vector<int>& cores) {
   if (cores.empty()) return std::nullopt;
-  CpuSet mask(kMaxCpus);
+  const CpuSet mask;
   for (const int core : cores) {
-    expects(core >= 0 && core < kMaxCpus, "0 <= core < kMaxCpus");
+    expects(core >= 0 && core < kMostCores, "0 <= core < kMostCores");
     CPU_SET_S(static_cast<std::size_t>(core), mask.bytes, mask.set);
   }
   if (::sched_setaffinity(0, mask.bytes, mask.set) == 0) return std::nullopt;
@@ -278,10 +268,10 @@ std::optional<std::string> bind_current_thread(const std::vector<int>& cores) {
 }
 
 std::vector<int> current_affinity() {
-  CpuSet mask(kMaxCpus);
+  const CpuSet mask;
   std::vector<int> cores;
   if (::sched_getaffinity(0, mask.bytes, mask.set) == 0) {
-    for (int core = 0; core < kMaxCpus; ++core)
+    for (int core = 0; core < kMostCores; ++core)
       if (CPU_ISSET_S(static_cast<std::size_t>(core), mask.bytes, mask.set)) cores.push_back(core);
   }
   if (cores.empty())
