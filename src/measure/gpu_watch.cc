@@ -151,10 +151,6 @@ void GpuCourse::add_processes(const std::vector<base::GpuProcessReading>& proces
 
 GpuRecord GpuCourse::record(const base::GpuIdentity& identity) const {
   const auto text = [](const std::string& told) { return told.empty() ? std::nullopt : std::optional(told); };
-  const auto link = [](const std::optional<base::PcieLink>& told) {
-    return told ? std::optional(GpuLinkRecord{.generation = told->generation, .width = told->width})
-                : std::nullopt;
-  };
   GpuRecord record{.index = identity.index,
                    .ranks = {},
                    .name = identity.name,
@@ -166,8 +162,8 @@ GpuRecord GpuCourse::record(const base::GpuIdentity& identity) const {
                    .memory_bytes = identity.memory_bytes,
                    .sm_mhz_most = identity.sm_mhz_most,
                    .memory_mhz_most = identity.memory_mhz_most,
-                   .pcie = link(pcie_),
-                   .pcie_most = link(identity.pcie_most),
+                   .pcie = pcie_,
+                   .pcie_most = identity.pcie_most,
                    .nvlinks = identity.nvlinks,
                    .held_back = {},
                    .xids = {},
