@@ -47,13 +47,7 @@
 #include "comm/failure/stall_detector.h"
 #include "comm/wire.h"
 
-namespace paceline::comm {
-class WorkMeter;
-}
-
 namespace paceline::comm::local {
-
-class StallDetector;
 
 /// In the order of the texts in to_string().
 enum class OperationKind {
