@@ -106,7 +106,6 @@ class ProcessGroup final : public InterProcessComm {
   void connect(const DetectorOptions& options);
   /// The work of share_memory() among the current members.
   void join_memory();
-  void make_streams();
   [[nodiscard]] bool everywhere(bool here);  ///< whether `here` is true for all members
   /// `round` counts processes by their numbers in the run, `round_of_members` by their index among the
   /// members.
@@ -146,8 +145,6 @@ class ProcessGroup final : public InterProcessComm {
   ExchangeRoom room_;  ///< used by the reductions' thread
   /// If all members are on one host: their shared memory and its two streams.
   std::optional<SharedMemory> memory_;
-  std::size_t blocks_[2] = {};  ///< bytes of each stream's blocks
-  SpinLimits limits_;
   std::optional<Staged> reductions_, exchanges_;
   /// [place] the result of the last memory(); shared with its users, and released by all processes together.
   std::shared_ptr<const std::vector<SharedMemory>> common_;
