@@ -83,32 +83,28 @@ bool send_all(int socket, std::string_view bytes) {
 
 }  // namespace
 
-Meeting::Meeting(const MeetingPlace& place, milliseconds longest)
-    : place_(fmt::format("{}:{}", place.host, place.port_range())),
-      process_(place.process),
-      processes_(place.processes),
-      say_(place.say),
-      longest_(longest) {
+Meeting::Meeting(const Launch& launch, const Say& say)
+    : launch_(launch), say_(say), place_(fmt::format("{}:{}", launch.meeting_host, ports_of(launch))) {
   // With several ports the answering process may be a stranger, so the patience is short; a busy process 0 is
   // asked again.
-  const milliseconds patience(place.ports == 1 ? 5000 : 1000);
-  const auto begin = Clock::now(), until = begin + longest;
+  const milliseconds patience(launch.meeting_ports == 1 ? 5000 : 1000);
+  const auto begin = Clock::now(), until = begin + launch.meet_within;
   bool is_silent = true;
   for (auto pause = milliseconds(10);; pause = std::min(2 * pause, milliseconds(500))) {
-    for (int number = 0; number < place.ports; ++number)
-      if (try_port(place, number, patience)) return;
-    const auto why = why_not_.empty() ? found_by(place.host) : fmt::format(" ({})", why_not_);
+    for (int number = 0; number < launch.meeting_ports; ++number)
+      if (try_port(launch.meeting_port_at(number), patience)) return;
+    const auto why = why_not_.empty() ? found_by(launch.meeting_host) : fmt::format(" ({})", why_not_);
     if (Clock::now() > until)
       base::fail(base::ErrorKind::comm,
                  "gloo: process 0 was not found at MASTER_ADDR:MASTER_PORT {} within {} s{}; check that the "
                  "process with RANK=0 was started there, that no firewall blocks the port, and that no other "
                  "process has met it as RANK={}",
-                 place_, longest.count() / 1000, why, process_);
+                 place_, launch.meet_within.count(), why, launch.process);
     if (say_ && is_silent && Clock::now() > begin + kToWaitInSilence) {
       say_(
           fmt::format("process {} has not reached process 0 at MASTER_ADDR:MASTER_PORT {} yet{}; it goes on "
                       "trying, {} s in all (--meet-within)",
-                      process_, place_, why, longest.count() / 1000));
+                      launch.process, place_, why, launch.meet_within.count()));
       is_silent = false;
     }
     std::this_thread::sleep_for(pause);
@@ -118,8 +114,8 @@ Meeting::Meeting(const MeetingPlace& place, milliseconds longest)
 /// Whether process 0 answers at that port; `patience` is for connecting and for each answer.
 ///
 /// Errors   those of the constructor
-bool Meeting::try_port(const MeetingPlace& place, int number, milliseconds patience) {
-  socket_ = connect_to(place.host, place.port_at(number), patience);
+bool Meeting::try_port(std::uint16_t port, milliseconds patience) {
+  socket_ = connect_to(launch_.meeting_host, port, patience);
   if (!socket_.is_open()) {
     if (errno == ECONNREFUSED && why_not_.empty())
       why_not_ = "nobody listens there: the meeting has not begun or is over";
@@ -127,31 +123,31 @@ bool Meeting::try_port(const MeetingPlace& place, int number, milliseconds patie
   }
   const int on = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const auto why = greet(place, patience);
+  const auto why = greet(patience);
   if (why.empty()) {
-    place_ = fmt::format("{}:{}", place.host, place.port_at(number));
+    place_ = fmt::format("{}:{}", launch_.meeting_host, port);
     return true;
   }
-  why_not_ = fmt::format("port {}: {}", place.port_at(number), why);
+  why_not_ = fmt::format("port {}: {}", port, why);
   socket_.close();
   return false;
 }
 
-std::string Meeting::greet(const MeetingPlace& place, milliseconds patience) {
+std::string Meeting::greet(milliseconds patience) {
   const auto nonce = make_nonce();
   if (nonce.empty()) base::fail(base::ErrorKind::comm, "gloo: this host has no random numbers to meet with");
-  const auto hello = hello_of(place, nonce);
+  const auto hello = hello_of(launch_, nonce);
   const auto ask = [&](const std::string& line) {
     return send_all(socket_.get(), line + '\n') ? receive_line(Clock::now() + patience) : std::nullopt;
   };
   const auto fail = [&](std::string_view why) {  // the search for process 0 is over
     base::fail(base::ErrorKind::comm,
-               "gloo: process {} cannot meet the others at MASTER_ADDR:MASTER_PORT {}: {}", process_, place_,
-               why);
+               "gloo: process {} cannot meet the others at MASTER_ADDR:MASTER_PORT {}: {}", launch_.process,
+               place_, why);
   };
   // With one port, process 0 can be nowhere else.
   const auto other = [&](std::string_view why) {
-    if (place.ports == 1) fail(why);
+    if (launch_.meeting_ports == 1) fail(why);
     return std::string(why);
   };
   const auto refusal = [&](const std::optional<std::string>& line) -> std::string {
@@ -170,12 +166,12 @@ std::string Meeting::greet(const MeetingPlace& place, milliseconds patience) {
   const auto challenge = ask(hello);
   const auto words = challenge ? words_of(*challenge) : std::vector<std::string>();
   if (words.size() != 3 || words[0] != kMeeting) return refusal(challenge);
-  if (!is_same_proof(words[2], proof_of(place.secret, "server", hello, words[1]))) {
+  if (!is_same_proof(words[2], proof_of(launch_.secret, "server", hello, words[1]))) {
     // So that process 0 says it too. Behind one of several ports may be the process 0 of another run.
-    if (place.ports == 1) (void)send_all(socket_.get(), "another secret\n");
+    if (launch_.meeting_ports == 1) (void)send_all(socket_.get(), "another secret\n");
     return other("process 0 has another secret; give all processes the same PACELINE_SECRET");
   }
-  const auto welcome = ask(proof_of(place.secret, "guest", hello, words[1]));
+  const auto welcome = ask(proof_of(launch_.secret, "guest", hello, words[1]));
   return welcome == kWelcome ? "" : refusal(welcome);
 }
 
@@ -229,25 +225,25 @@ std::string Meeting::ask(const std::string& key, milliseconds longest) {
   const auto until = Clock::now() + longest;
   send(fmt::format("g{}{}", length_of(key.size()), key));
   // Process 0 speaks for all, since all wait for the same one.
-  if (say_ && process_ == 0 && longest > kToWaitInSilence &&
+  if (say_ && launch_.process == 0 && longest > kToWaitInSilence &&
       !wait_for(socket_.get(), POLLIN, Clock::now() + kToWaitInSilence))
     say_(
         fmt::format("process {} has not come to process 0 at MASTER_ADDR:MASTER_PORT {} yet; the others wait "
                     "for it, {} s in all (--meet-within)",
-                    key, place_, longest_.count() / 1000));
+                    key, place_, launch_.meet_within.count()));
   const auto what = fmt::format("the contribution of process {}", key);
   const std::size_t size = read_length(receive(4, until, what));
-  if (size > longest_value(processes_))
+  if (size > longest_value(launch_.processes))
     base::fail(base::ErrorKind::comm, "gloo: {} has {} bytes", what, size);
   return receive(size, until, what);
 }
 
 std::vector<char> Meeting::get(const std::string& key) {
-  const auto text = ask(key, longest_);
+  const auto text = ask(key, launch_.meet_within);
   return {text.begin(), text.end()};
 }
 
-void Meeting::wait(const std::vector<std::string>& keys) { wait(keys, longest_); }
+void Meeting::wait(const std::vector<std::string>& keys) { wait(keys, launch_.meet_within); }
 void Meeting::wait(const std::vector<std::string>& keys, const milliseconds& longest) {
   const auto until = Clock::now() + longest;
   for (const auto& key : keys) (void)ask(key, std::chrono::duration_cast<milliseconds>(until - Clock::now()));

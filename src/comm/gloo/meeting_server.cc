@@ -103,8 +103,9 @@ std::string as_text(const sockaddr_storage& address, socklen_t size) {
   return std::string(whole.substr(whole.starts_with("::ffff:") ? 7 : 0));
 }
 
-std::string MeetingPlace::port_range() const {
-  return ports == 1 ? std::to_string(port) : fmt::format("{} to {}", port, port_at(ports - 1));
+std::string ports_of(const Launch& launch) {
+  if (launch.meeting_ports == 1) return std::to_string(launch.meeting_port);
+  return fmt::format("{} to {}", launch.meeting_port, launch.meeting_port_at(launch.meeting_ports - 1));
 }
 
 std::vector<std::string> words_of(const std::string& line) {
@@ -112,9 +113,9 @@ std::vector<std::string> words_of(const std::string& line) {
   return {std::istream_iterator<std::string>(words), {}};
 }
 
-std::string hello_of(const MeetingPlace& place, const std::string& nonce) {
-  return fmt::format("{} {} {} {} {} {}", kMeeting, place.processes, place.process,
-                     place.secret.empty() ? "open" : "secret", nonce, keyed_hash("job", place.job));
+std::string hello_of(const Launch& launch, const std::string& nonce) {
+  return fmt::format("{} {} {} {} {} {}", kMeeting, launch.processes, launch.process,
+                     launch.secret.empty() ? "open" : "secret", nonce, keyed_hash("job", launch.job));
 }
 
 std::string proof_of(const std::string& secret, std::string_view who, const std::string& hello,
@@ -147,16 +148,16 @@ std::size_t longest_value(int processes) {
   return std::max(kLeast, kEach * static_cast<std::size_t>(processes));
 }
 
-MeetingServer::MeetingServer(const MeetingPlace& place, const MeetingLimits& limits)
-    : place_(place), limits_(limits) {
-  for (int number = 0; number < place.ports && !listener_.is_open(); ++number)
-    listener_ = listen_at(place.listen_at, place.port_at(number));
+MeetingServer::MeetingServer(Launch launch, Say say, const MeetingLimits& limits)
+    : launch_(std::move(launch)), say_(std::move(say)), limits_(limits) {
+  for (int number = 0; number < launch_.meeting_ports && !listener_.is_open(); ++number)
+    listener_ = listen_at(launch_.listen_at, launch_.meeting_port_at(number));
   if (listener_.is_open()) wake_ = base::Descriptor(::eventfd(0, EFD_CLOEXEC));
   if (!wake_.is_open())
     base::fail(base::ErrorKind::comm,
                "gloo: process 0 cannot listen at MASTER_PORT {}: {}; set another port, the same for all "
                "processes",
-               place.port_range(), std::strerror(errno));
+               ports_of(launch_), std::strerror(errno));
   port_ = port_of_listener(listener_.get());
   thread_ = std::thread([this] { serve(); });
 }
@@ -271,7 +272,7 @@ void MeetingServer::turn_away(Guest& guest, std::string_view how, const std::str
 }
 
 void MeetingServer::say_once(bool& said, const std::string& text) const {
-  if (!std::exchange(said, true) && place_.say) place_.say(text);
+  if (!std::exchange(said, true) && say_) say_(text);
 }
 
 void MeetingServer::take_hello(Guest& guest, const std::string& line) {
@@ -280,18 +281,18 @@ void MeetingServer::take_hello(Guest& guest, const std::string& line) {
   const auto processes = words.size() == kWords ? base::to_number<int>(words[1]) : std::nullopt;
   const auto process = words.size() == kWords ? base::to_number<int>(words[2]) : std::nullopt;
   if (!processes || !process) return turn_away(guest, kElsewhere, "the greeting is not understood");
-  if (*processes != place_.processes)
+  if (*processes != launch_.processes)
     return turn_away(guest, kElsewhere,
                      fmt::format("the run that meets there has WORLD_SIZE {}, and process {} says {}",
-                                 place_.processes, *process, *processes));
-  if (*process < 0 || *process >= place_.processes)
+                                 launch_.processes, *process, *processes));
+  if (*process < 0 || *process >= launch_.processes)
     return turn_away(guest, kElsewhere,
                      fmt::format("RANK {} is not below WORLD_SIZE {}", *process, *processes));
-  if (words[5] != keyed_hash("job", place_.job))
+  if (words[5] != keyed_hash("job", launch_.job))
     return turn_away(guest, kElsewhere, "another run meets there");
-  if ((words[3] == "open") != place_.secret.empty())
+  if ((words[3] == "open") != launch_.secret.empty())
     return turn_away(guest, kElsewhere,
-                     place_.secret.empty()
+                     launch_.secret.empty()
                          ? "process 0 has no secret; give all processes the same PACELINE_SECRET, or none"
                          : "process 0 has a secret; give all processes the same PACELINE_SECRET");
   guest.process = *process;
@@ -299,12 +300,12 @@ void MeetingServer::take_hello(Guest& guest, const std::string& line) {
   guest.nonce = make_nonce();
   if (guest.nonce.empty()) return turn_away(guest, kRefused, "the host of process 0 has no random numbers");
   guest.outgoing = fmt::format("{} {} {}\n", kMeeting, guest.nonce,
-                               proof_of(place_.secret, "server", guest.hello, guest.nonce));
+                               proof_of(launch_.secret, "server", guest.hello, guest.nonce));
   guest.stage = Stage::proof;
 }
 
 void MeetingServer::take_proof(Guest& guest, const std::string& line) {
-  if (!is_same_proof(line, proof_of(place_.secret, "guest", guest.hello, guest.nonce))) {
+  if (!is_same_proof(line, proof_of(launch_.secret, "guest", guest.hello, guest.nonce))) {
     say_once(said_secret_,
              fmt::format("a process at {} that calls itself RANK={} has another PACELINE_SECRET than "
                          "process 0; it was turned away",
@@ -343,7 +344,7 @@ bool MeetingServer::take_request(Guest& guest) {
     const auto found = kept_.find(key);
     const auto has =
         std::ranges::count_if(kept_, [&](const auto& one) { return one.second.by == guest.process; });
-    guest.leaves = value > longest_value(place_.processes) ||
+    guest.leaves = value > longest_value(launch_.processes) ||
                    (found == kept_.end() ? static_cast<std::size_t>(has) >= limits_.keys_each
                                          : found->second.by != guest.process);
     if (guest.leaves || in.size() < used + 4 + value) return false;
@@ -365,7 +366,7 @@ void MeetingServer::answer(Guest& guest) {
 }
 
 bool MeetingServer::have_all_given() const {
-  std::vector<bool> given(static_cast<std::size_t>(place_.processes), false);
+  std::vector<bool> given(static_cast<std::size_t>(launch_.processes), false);
   for (const auto& [key, kept] : kept_) given[static_cast<std::size_t>(kept.by)] = true;
   return std::ranges::all_of(given, [](bool one) { return one; });
 }

@@ -19,24 +19,12 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "comm/launch.h"
 
 namespace paceline::comm::gloo {
 
-/// Where the processes meet, and how they recognise one another; see comm::Launch.
-struct MeetingPlace {
-  std::string host;
-  std::uint16_t port = 0;  ///< the first of `ports`
-  int ports = 1;
-  std::string listen_at;  ///< the only address on which process 0 listens; "": all of its addresses
-  int process = 0;        ///< this process
-  int processes = 1;
-  std::string job;     ///< identifies processes of this run; "": only their number does
-  std::string secret;  ///< what only processes of this run know; "": the meeting is open
-  std::function<void(const std::string&)> say;  ///< reports what takes long; empty: nobody hears it
-
-  [[nodiscard]] std::uint16_t port_at(int number) const { return static_cast<std::uint16_t>(port + number); }
-  [[nodiscard]] std::string port_range() const;  ///< "29500", "29501 to 29508"
-};
+/// Reports what takes long, or who was turned away; empty: nobody hears it.
+using Say = std::function<void(const std::string&)>;
 
 // The greeting, in lines. A guest is a process that connects, process 0 among them.
 //   guest   paceline-meeting-2 WORLD_SIZE RANK secret|open NONCE JOB   JOB as digits of a hash
@@ -59,9 +47,10 @@ inline constexpr std::size_t kLongestGreeting = 512;
 [[nodiscard]] std::string make_nonce();
 /// An address as text; one of IPv4 as such, even of a socket of IPv6.
 [[nodiscard]] std::string as_text(const sockaddr_storage& address, socklen_t size);
+[[nodiscard]] std::string ports_of(const Launch& launch);  ///< "29500", "29501 to 29508"
 [[nodiscard]] std::vector<std::string> words_of(const std::string& line);
 /// The first line of a guest.
-[[nodiscard]] std::string hello_of(const MeetingPlace& place, const std::string& nonce);
+[[nodiscard]] std::string hello_of(const Launch& launch, const std::string& nonce);
 /// HMAC-SHA-256 of both nonces (`hello` has the guest's) with the secret as its key, as hexadecimal digits;
 /// `who` is "guest" or "server", so that neither can send back what it has received.
 [[nodiscard]] std::string proof_of(const std::string& secret, std::string_view who, const std::string& hello,
@@ -83,10 +72,10 @@ struct MeetingLimits {
 /// The server in process 0. Its thread ends when all have met and left.
 class MeetingServer {
  public:
-  /// Listens at the first free port of `place`.
+  /// Listens at the first free meeting port of `launch`.
   ///
   /// Errors   Error(comm): no port is free
-  explicit MeetingServer(const MeetingPlace& place, const MeetingLimits& limits = {});
+  explicit MeetingServer(Launch launch, Say say = {}, const MeetingLimits& limits = {});
   ~MeetingServer();
   MeetingServer(const MeetingServer&) = delete;
   MeetingServer& operator=(const MeetingServer&) = delete;
@@ -123,7 +112,8 @@ class MeetingServer {
   [[nodiscard]] bool have_all_given() const;
   void say_once(bool& said, const std::string& text) const;
 
-  const MeetingPlace place_;
+  const Launch launch_;
+  const Say say_;
   const MeetingLimits limits_;
   std::uint16_t port_ = 0;
   base::Descriptor listener_;
