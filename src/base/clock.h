@@ -2,6 +2,7 @@
 
 /// The one clock of all measurements: steady, nanoseconds, host side.
 
+#include <sys/resource.h>
 #include <time.h>
 
 #include <chrono>
@@ -18,6 +19,12 @@ namespace paceline::base {
 ///
 /// Cost     a system call, about 0.2 us
 [[nodiscard]] inline double thread_processor_s() { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
+
+/// Seconds on processors, of programs and for them of the system, as getrusage() gives them.
+[[nodiscard]] inline double processor_s(const rusage& used) {
+  return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
 
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
