@@ -309,10 +309,9 @@ bool truth(std::string_view text) {
 std::size_t one_of(std::string_view text, std::span<const std::string> names) {
   const auto found = std::find(names.begin(), names.end(), text);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  std::string known = fmt::format("{}", fmt::join(names, ", "));
-  if (const auto near = nearest_name(text, names))
-    fail(ErrorKind::usage, "must be one of {}, got '{}'; did you mean '{}'?", known, text, *near);
-  fail(ErrorKind::usage, "must be one of {}, got '{}'", known, text);
+  const auto near = nearest_name(text, names);
+  fail(ErrorKind::usage, "must be one of {}, got '{}'{}", fmt::join(names, ", "), text,
+       near ? fmt::format("; did you mean '{}'?", *near) : "");
 }
 
 std::vector<std::string> parts(std::string_view text) {
