@@ -62,8 +62,13 @@ struct CpuSet {
   const std::size_t bytes = CPU_ALLOC_SIZE(kMostCores);
 };
 
-/// The number of hardware threads that a quota can keep busy: two for 1.5 cores' time, one for 0.2.
-int threads_of_quota(double quota) { return std::max(1, static_cast<int>(std::ceil(quota - 1e-9))); }
+/// How many of `allowed` hardware threads a quota (0: none) can keep busy: two for 1.5 cores' time, one for
+/// 0.2; at least one.
+int usable_of(std::size_t allowed, double quota) {
+  auto threads = static_cast<double>(allowed);
+  if (quota > 0) threads = std::min(threads, std::ceil(quota - 1e-9));
+  return std::max(1, static_cast<int>(threads));
+}
 
 /// Describes the allowed hardware threads; `sibling` counts those of a physical core that are allowed.
 std::vector<Core> describe(hwloc_topology* topology, const std::set<int>& allowed) {
@@ -158,10 +163,7 @@ std::optional<PciLocality> pci_locality(const std::string& bus_id, const std::fi
   return locality;
 }
 
-int Topology::usable() const {
-  const int allowed = std::max<int>(1, static_cast<int>(cores.size()));
-  return quota > 0 ? std::min(allowed, threads_of_quota(quota)) : allowed;
-}
+int Topology::usable() const { return usable_of(cores.size(), quota); }
 
 int Topology::physical_cores() const {
   return static_cast<int>(
@@ -186,11 +188,7 @@ Topology topology() {
   return result;
 }
 
-int usable_cores() {
-  const int allowed = std::max<int>(1, static_cast<int>(current_affinity().size()));
-  const auto quota = cgroup_limits().cpus;
-  return quota ? std::min(allowed, threads_of_quota(*quota)) : allowed;
-}
+int usable_cores() { return usable_of(current_affinity().size(), cgroup_limits().cpus.value_or(0)); }
 
 CorePlan plan_cores(const Topology& topology, int workers, int threads,
                     std::span<const std::vector<int>> near) {
