@@ -55,16 +55,4 @@ std::unique_ptr<Pending> Communicator::broadcast(base::Array values, int root) {
   return finished(begin);
 }
 
-void Communicator::scatter(std::span<const std::byte> /*all*/, std::span<std::byte> /*mine*/, int /*root*/) {
-  base::expects(false, "this communicator offers scatter");
-}
-
-void Communicator::gather(std::span<const std::byte> /*mine*/, std::span<std::byte> /*all*/, int /*root*/) {
-  base::expects(false, "this communicator offers gather");
-}
-
-void Communicator::reduce(std::span<float> /*values*/, int /*root*/) {
-  base::expects(false, "this communicator offers reduce");
-}
-
 }  // namespace paceline::comm

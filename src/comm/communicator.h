@@ -139,12 +139,12 @@ class Communicator {
 
   /// `mine` becomes part rank() of the root's `all` [size() * mine.size()]; the other ranks pass an empty
   /// `all`. At the root `mine` may be that part itself.
-  virtual void scatter(std::span<const std::byte> all, std::span<std::byte> mine, int root);
+  virtual void scatter(std::span<const std::byte> all, std::span<std::byte> mine, int root) = 0;
   /// The root's `all` [size() * mine.size()] gets everybody's `mine`, in the order of ranks; the other ranks
   /// pass an empty `all`. At the root `mine` may be its own part.
-  virtual void gather(std::span<const std::byte> mine, std::span<std::byte> all, int root);
+  virtual void gather(std::span<const std::byte> mine, std::span<std::byte> all, int root) = 0;
   /// The root's `values` become the sum over ranks, in the tree's order; other ranks' values do not change.
-  virtual void reduce(std::span<float> values, int root);
+  virtual void reduce(std::span<float> values, int root) = 0;
 
   /// Publishes where this rank is, for errors of other ranks when it is lost: `phase` ("backward") of update
   /// `step` (from 1). Each call also shows that the rank does not hang.

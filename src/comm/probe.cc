@@ -169,8 +169,4 @@ Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warm
   return probe;
 }
 
-Probe probe_all_reduce(Communicator& communicator, std::size_t count, int warmup, int repeats) {
-  return probe(communicator, {Collective::all_reduce, true}, count, warmup, repeats);
-}
-
 }  // namespace paceline::comm
