@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/buffer.h"
+#include "comm/communicator.h"
 #include "comm/wire.h"
 
 namespace paceline::comm {

@@ -16,7 +16,7 @@ namespace {
 /// would take the core from this rank's progress thread, which is pinned to it.
 constexpr int kSpins = 200;
 
-/// The text of an Error(comm), which here only InterProcessComm throws; "" for other errors.
+/// The text of an Error(comm), which here only ProcessGroup throws; "" for other errors.
 std::string between_processes(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -55,8 +55,7 @@ void Operation::begin(const Description& description, std::int64_t number) {
   done.store(false, std::memory_order_relaxed);
 }
 
-Group::Group(int ranks, std::chrono::milliseconds deadline, InterProcessComm* across,
-             StallOptions stall_options)
+Group::Group(int ranks, std::chrono::milliseconds deadline, ProcessGroup* across, StallOptions stall_options)
     : ranks_(ranks),
       across_(across),
       deadline_(deadline),

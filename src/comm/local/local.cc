@@ -193,7 +193,7 @@ class Local final : public Communicator {
   [[nodiscard]] Traffic traffic() const override { return group_->traffic(rank_); }
 
  private:
-  [[nodiscard]] InterProcessComm* across() const { return group_->across(); }
+  [[nodiscard]] ProcessGroup* across() const { return group_->across(); }
   std::unique_ptr<Pending> reduce(const Description& what, std::span<const float> src, std::span<float> dst) {
     if (size() == 1) {
       group_->check();
