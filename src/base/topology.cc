@@ -156,7 +156,7 @@ std::optional<PciLocality> pci_locality(const std::string& bus_id, const std::fi
   if (name.empty()) return std::nullopt;
   const auto cores = parse_core_list(first_line_or_empty(devices / name / "local_cpulist"));
   if (!cores || cores->empty()) return std::nullopt;
-  PciLocality locality{.cores = *cores, .numa = {}};
+  PciLocality locality{.cores = *cores};
   const auto node = first_line_or_empty(devices / name / "numa_node");
   const char* at = node.data();
   locality.numa = take_number(at, at + node.size());  // -1: the machine has one node, or it is unknown

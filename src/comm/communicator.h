@@ -150,10 +150,7 @@ class Communicator {
   /// `step` (from 1). Each call also shows that the rank does not hang.
   ///
   /// Cost     three stores
-  virtual void at(std::int64_t step, const char* phase) {
-    (void)step;
-    (void)phase;
-  }
+  virtual void at(std::int64_t /*step*/, const char* /*phase*/) {}
   /// Tells every rank that this one has failed, and why; `kind` becomes the exit code of the run.
   virtual void abort(const std::string& reason, base::ErrorKind kind = base::ErrorKind::comm) = 0;
   /// Throws the communicator's failure, if there is one; for threads that wait for something else.

@@ -152,7 +152,7 @@ Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warm
 Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warmup, int repeats,
             const ProbeArrays& arrays) {
   Run one(communicator, trial, count, arrays);
-  Probe probe{.bytes = one.bytes(), .seconds = {}, .correct = true};
+  Probe probe{.bytes = one.bytes()};
   double wrong = 0;
   for (int i = 0; i < warmup + repeats; ++i) {
     one.prepare();

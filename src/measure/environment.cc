@@ -106,8 +106,7 @@ Environment environment(std::vector<std::string> libraries) {
           .build = build_type(),
           .version = version(),
           .libraries = std::move(libraries),
-          .load_before = load_average(),
-          .gpus = {}};
+          .load_before = load_average()};
 }
 
 std::string utc_now() {
