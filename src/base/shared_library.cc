@@ -30,10 +30,8 @@ std::string id_in_notes(const char* begin, std::size_t bytes) {
     const std::size_t name = at + sizeof note, description = name + aligned(note.n_namesz);
     if (description + note.n_descsz > bytes) break;
     if (note.n_type == NT_GNU_BUILD_ID && std::string_view(begin + name, note.n_namesz).starts_with("GNU")) {
-      std::string id;
-      for (std::size_t i = 0; i < note.n_descsz; ++i)
-        id += fmt::format("{:02x}", static_cast<unsigned char>(begin[description + i]));
-      return id;
+      const auto* id = reinterpret_cast<const unsigned char*>(begin + description);
+      return fmt::format("{:02x}", fmt::join(id, id + note.n_descsz, ""));
     }
     at = description + aligned(note.n_descsz);
   }

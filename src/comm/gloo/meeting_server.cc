@@ -1,7 +1,7 @@
 #include "comm/gloo/meeting_server.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <openssl/evp.h>
@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -35,18 +36,12 @@ constexpr int kAcceptedAtOnce = 16;
 /// How long to wait when the process has no descriptor for another connection.
 constexpr milliseconds kWithoutDescriptor{100};
 
-std::string in_hexadecimal(const unsigned char* bytes, std::size_t size) {
-  std::string text;
-  for (std::size_t i = 0; i < size; ++i) text += fmt::format("{:02x}", bytes[i]);
-  return text;
-}
-
 std::string keyed_hash(std::string_view key, std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> sum{};
   unsigned int bytes = 0;
   ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
          reinterpret_cast<const unsigned char*>(text.data()), text.size(), sum.data(), &bytes);
-  return in_hexadecimal(sum.data(), bytes);
+  return fmt::format("{:02x}", fmt::join(std::span(sum).first(bytes), ""));
 }
 
 /// A socket that listens at `port` of `address` ("": of all addresses of this host); none and errno if the
@@ -92,7 +87,7 @@ std::uint16_t port_of_listener(int listener) {
 std::string make_nonce() {
   std::array<unsigned char, 16> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return "";
-  return in_hexadecimal(bytes.data(), bytes.size());
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
 std::string as_text(const sockaddr_storage& address, socklen_t size) {
