@@ -2,19 +2,28 @@
 
 /// The one clock of all measurements: steady, nanoseconds, host side.
 
+#include <sys/resource.h>
 #include <time.h>
 
 #include <chrono>
 
 namespace paceline::base {
 
+/// Seconds of a clock of the system, such as CLOCK_REALTIME.
+[[nodiscard]] inline double seconds_of(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 /// Seconds that the calling thread has run on a processor.
 ///
 /// Cost     a system call, about 0.2 us
-[[nodiscard]] inline double thread_processor_s() {
-  timespec spent{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-  return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
+[[nodiscard]] inline double thread_processor_s() { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
+
+/// Seconds on processors, of programs and for them of the system, as getrusage() gives them.
+[[nodiscard]] inline double processor_s(const rusage& used) {
+  return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
 using Clock = std::chrono::steady_clock;

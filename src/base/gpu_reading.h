@@ -47,8 +47,13 @@ void fields(A& archive, In<A, GpuProcessReading>& value) {
 }
 
 struct PcieLink {
-  int generation = 0, width = 0;
+  int generation = 0, width = 0;  ///< width: number of lanes
 };
+template <typename A>
+void fields(A& archive, In<A, PcieLink>& value) {
+  archive("generation", value.generation);
+  archive("width", value.width);
+}
 
 /// The state of a GPU at one moment. What the driver does not say is empty.
 struct GpuReading {

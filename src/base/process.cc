@@ -57,11 +57,23 @@ void lower(std::optional<T>& limit, T value) {
 
 /// Calls `look` for the group's folder and all folders above it, up to the mount. Folders that are not
 /// visible here (in a container) have no files and are skipped.
-void walk_up(const fs::path& mount, const std::string& group,
-             const std::function<void(const fs::path&)>& look) {
-  for (fs::path path = fs::path(group).relative_path();; path = path.parent_path()) {
-    look(path.empty() ? mount : mount / path);
-    if (path.empty()) return;
+void walk_up(const fs::path& mount, fs::path group, const std::function<void(const fs::path&)>& look) {
+  for (;; group = group.parent_path()) {
+    look(group.empty() ? mount : mount / group);
+    if (group.empty()) return;
+  }
+}
+
+/// Calls `take` with each group of this process and its controllers, ",cpu,cpuacct,"; those of v2: ",,".
+void for_each_group(const fs::path& root,
+                    const std::function<void(std::string_view controllers, const fs::path& group)>& take) {
+  std::ifstream file(root / "proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {  // "4:memory:/a/b" (v1) or "0::/a/b" (v2)
+    const auto first = line.find(':');
+    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    take(fmt::format(",{},", line.substr(first + 1, second - first - 1)),
+         fs::path(line.substr(second + 1)).relative_path());
   }
 }
 
@@ -111,56 +123,44 @@ std::string_view read_of_process(pid_t process, const char* name, Bytes& bytes) 
 CgroupLimits cgroup_limits(const fs::path& root) {
   CgroupLimits limits;
   const fs::path mounts = root / "sys/fs/cgroup";
-  std::ifstream file(root / "proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {  // "4:memory:/a/b" (v1) or "0::/a/b" (v2)
-    const auto first = line.find(':');
-    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
-    const std::string group = line.substr(second + 1);
-    if (controllers == ",,") {
+  for_each_group(root, [&](std::string_view controllers, const fs::path& group) {
+    const auto is_of = [&](std::string_view one) { return controllers.find(one) != std::string_view::npos; };
+    if (controllers == ",,")
       for (const fs::path& mount : {mounts, mounts / "unified"})
         walk_up(mount, group, [&](const fs::path& folder) {
           read_memory(folder, "memory.max", "memory.current", "inactive_file", limits);
           read_cpu_v2(folder, limits);
           read_threads(folder, limits);
         });
-    }
-    if (controllers.find(",memory,") != std::string::npos)
+    if (is_of(",memory,"))
       walk_up(mounts / "memory", group, [&](const fs::path& folder) {
         read_memory(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", limits);
       });
-    if (controllers.find(",cpu,") != std::string::npos)
+    if (is_of(",cpu,"))
       for (const char* mount : {"cpu", "cpu,cpuacct"})
         walk_up(mounts / mount, group, [&](const fs::path& folder) { read_cpu_v1(folder, limits); });
-    if (controllers.find(",pids,") != std::string::npos)
+    if (is_of(",pids,"))
       walk_up(mounts / "pids", group, [&](const fs::path& folder) { read_threads(folder, limits); });
-  }
+  });
   return limits;
 }
 
 std::optional<std::int64_t> out_of_memory_kills(const fs::path& root) {
-  constexpr const char* kKey = "oom_kill";
   const fs::path mounts = root / "sys/fs/cgroup";
-  std::ifstream file(root / "proc/self/cgroup");
+  std::vector<fs::path> counters;
+  for_each_group(root, [&](std::string_view controllers, const fs::path& group) {
+    if (controllers == ",,")  // the last one: in a container, its own group
+      for (const auto& folder : {mounts / group, mounts / "unified" / group, mounts})
+        counters.push_back(folder / "memory.events");
+    if (controllers.find(",memory,") != std::string_view::npos)
+      for (const auto& folder : {mounts / "memory" / group, mounts / "memory"})
+        counters.push_back(folder / "memory.oom_control");
+  });
+  counters.push_back(root / "proc/vmstat");
   std::error_code unknown;
-  for (std::string line; std::getline(file, line);) {
-    const auto first = line.find(':');
-    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
-    const auto group = fs::path(line.substr(second + 1)).relative_path();
-    std::vector<fs::path> counters;
-    if (controllers == ",,")
-      counters = {mounts / group / "memory.events", mounts / "unified" / group / "memory.events",
-                  mounts / "memory.events"};  // the last one: in a container, its own group
-    if (controllers.find(",memory,") != std::string::npos)
-      counters = {mounts / "memory" / group / "memory.oom_control", mounts / "memory/memory.oom_control"};
-    for (const auto& counter : counters)
-      if (fs::exists(counter, unknown)) return entry(counter, kKey);
-  }
-  const auto of_system = root / "proc/vmstat";
-  return fs::exists(of_system, unknown) ? std::optional(entry(of_system, kKey)) : std::nullopt;
+  for (const auto& counter : counters)
+    if (fs::exists(counter, unknown)) return entry(counter, "oom_kill");
+  return std::nullopt;
 }
 
 char state_of_process(pid_t process) {

@@ -1,6 +1,6 @@
 #include "base/sha256.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/evp.h>
 
 #include <array>
@@ -33,9 +33,7 @@ std::string Sha256::digits() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int bytes = 0;
   EVP_DigestFinal_ex(context_->evp, digest.data(), &bytes);
-  std::string text;
-  for (unsigned int i = 0; i < bytes; ++i) text += fmt::format("{:02x}", digest[i]);
-  return text;
+  return fmt::format("{:02x}", fmt::join(std::span(digest).first(bytes), ""));
 }
 
 std::string sha256_of(const std::filesystem::path& path) {

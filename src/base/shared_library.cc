@@ -30,10 +30,8 @@ std::string id_in_notes(const char* begin, std::size_t bytes) {
     const std::size_t name = at + sizeof note, description = name + aligned(note.n_namesz);
     if (description + note.n_descsz > bytes) break;
     if (note.n_type == NT_GNU_BUILD_ID && std::string_view(begin + name, note.n_namesz).starts_with("GNU")) {
-      std::string id;
-      for (std::size_t i = 0; i < note.n_descsz; ++i)
-        id += fmt::format("{:02x}", static_cast<unsigned char>(begin[description + i]));
-      return id;
+      const auto* id = reinterpret_cast<const unsigned char*>(begin + description);
+      return fmt::format("{:02x}", fmt::join(id, id + note.n_descsz, ""));
     }
     at = description + aligned(note.n_descsz);
   }
@@ -52,22 +50,21 @@ int read_first(dl_phdr_info* info, std::size_t /*size*/, void* id) {
   return 1;
 }
 
-void require_file(const Module& module, const std::filesystem::path& path) {
+namespace fs = std::filesystem;
+
+bool is_there(const fs::path& path) {
   std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) return;
+  return fs::exists(path, ignored);
+}
+
+void require_file(const Module& module, const fs::path& path) {
+  if (is_there(path)) return;
   if (module.absent != nullptr)
     fail(module.kind, "{}: {} is not there: {}", module.library, path.string(), module.absent);
   fail(module.kind,
        "{}: {} is not there, because this program was built where {} was not installed; install {}, "
        "then: cmake --preset release && ./x build",
        module.library, path.string(), module.built_with, module.built_with);
-}
-
-namespace fs = std::filesystem;
-
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
 }
 
 /// The entries of `folder` whose names begin with `prefix`, in order of their names.
@@ -173,16 +170,16 @@ std::vector<std::filesystem::path> module_folders(const std::filesystem::path& p
 }
 
 std::filesystem::path module_path(const Module& module) {
-  std::error_code ignored;
-  for (const auto& folder : module_folders(program_path()))
-    if (std::filesystem::exists(folder / module.file, ignored)) return folder / module.file;
-  return program_path().parent_path() / module.file;
+  const auto folders = module_folders(program_path());
+  for (const auto& folder : folders)
+    if (is_there(folder / module.file)) return folder / module.file;
+  return folders.front() / module.file;
 }
 
 void require_module(const Module& module) { require_file(module, module_path(module)); }
 
 void* open_module(const Module& module, const std::filesystem::path& folder) {
-  const auto path = folder / module.file;
+  const auto path = folder.empty() ? module_path(module) : folder / module.file;
   require_file(module, path);
   void* const opened = ::dlopen(path.c_str(), RTLD_NOW | (module.global ? RTLD_GLOBAL : RTLD_LOCAL));
   if (opened == nullptr)

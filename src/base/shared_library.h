@@ -42,11 +42,12 @@ struct Module {
 /// Errors   Error(module.kind) that says what to install, when the module does not exist
 void require_module(const Module& module);
 
-/// Opens the module in `folder` and returns its function. The module stays open until the process ends.
+/// Opens the module in `folder` ("": at its module_path()) and returns its function. The module stays open
+/// until the process ends.
 ///
 /// Errors   Error(module.kind) that says what to install and how to build the module, when the module or its
 ///          library is missing
-[[nodiscard]] void* open_module(const Module& module, const std::filesystem::path& folder);
+[[nodiscard]] void* open_module(const Module& module, const std::filesystem::path& folder = {});
 
 // Finds the path and the identity of this program. In a bundle (docs/platforms.md) a loader that lies beside
 // the program starts it: then /proc/self/exe is the loader, and the bundle's bin/paceline sets

@@ -62,6 +62,17 @@ bool is_control(std::uint32_t code) {
 
 constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,.:/@%";
 
+/// The words in lines of at most `width` columns; a longer word gets its own line.
+std::vector<std::string> lines_of(const std::vector<std::string>& words, std::size_t width) {
+  std::vector<std::string> lines;
+  for (const auto& word : words)
+    if (!lines.empty() && display_width(lines.back()) + 1 + display_width(word) <= width)
+      lines.back() += " " + word;
+    else
+      lines.push_back(word);
+  return lines;
+}
+
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
@@ -205,14 +216,7 @@ std::vector<std::string> words_of(std::string_view text) {
 }
 
 std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
-  std::vector<std::string> lines;
-  for (std::string& word : words_of(text)) {
-    if (!lines.empty() && display_width(lines.back()) + 1 + display_width(word) <= width)
-      lines.back() += " " + word;
-    else
-      lines.push_back(std::move(word));
-  }
-  return lines;
+  return lines_of(words_of(text), width);
 }
 
 std::vector<std::string> command_lines(std::string_view command, std::size_t width) {
@@ -227,14 +231,9 @@ std::vector<std::string> command_lines(std::string_view command, std::size_t wid
       words.back() += letter;
     if (letter == '\\' && quote != '\'' && i + 1 < command.size()) words.back() += command[++i];
   }
-  std::vector<std::string> lines;
-  for (const std::string& word : words) {
-    if (!lines.empty() && (width == 0 || display_width(lines.back()) + 1 + display_width(word) + 2 <= width))
-      lines.back() += " " + word;
-    else
-      lines.push_back(word);
-  }
-  for (std::size_t i = 0; i + 1 < lines.size(); ++i) lines[i] += " \\";
+  constexpr std::string_view kGoesOn = " \\";
+  auto lines = lines_of(words, width == 0 ? std::string::npos : width - std::min(width, kGoesOn.size()));
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) lines[i] += kGoesOn;
   return lines;
 }
 
@@ -310,10 +309,9 @@ bool truth(std::string_view text) {
 std::size_t one_of(std::string_view text, std::span<const std::string> names) {
   const auto found = std::find(names.begin(), names.end(), text);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  std::string known = fmt::format("{}", fmt::join(names, ", "));
-  if (const auto near = nearest_name(text, names))
-    fail(ErrorKind::usage, "must be one of {}, got '{}'; did you mean '{}'?", known, text, *near);
-  fail(ErrorKind::usage, "must be one of {}, got '{}'", known, text);
+  const auto near = nearest_name(text, names);
+  fail(ErrorKind::usage, "must be one of {}, got '{}'{}", fmt::join(names, ", "), text,
+       near ? fmt::format("; did you mean '{}'?", *near) : "");
 }
 
 std::vector<std::string> parts(std::string_view text) {

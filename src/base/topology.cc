@@ -22,7 +22,7 @@
 namespace paceline::base {
 namespace {
 
-constexpr int kMostCores = 8192;
+constexpr int kMostCores = 8192;  // of a machine
 
 /// The kernel's form of the bus id: four digits for the domain, lower case.
 std::string kernel_name(std::string bus_id) {
@@ -54,22 +54,21 @@ using HwlocTopology = std::unique_ptr<hwloc_topology, FreeTopology>;
 
 /// A CPU mask of sufficient size; sched_getaffinity fails if it is too short.
 struct CpuSet {
-  explicit CpuSet(int cpus)
-      : set(CPU_ALLOC(static_cast<std::size_t>(cpus))),
-        bytes(CPU_ALLOC_SIZE(static_cast<std::size_t>(cpus))) {
-    CPU_ZERO_S(bytes, set);
-  }
+  CpuSet() { CPU_ZERO_S(bytes, set); }
   ~CpuSet() { CPU_FREE(set); }
   CpuSet(const CpuSet&) = delete;
   CpuSet& operator=(const CpuSet&) = delete;
-  cpu_set_t* set;
-  std::size_t bytes;
+  cpu_set_t* const set = CPU_ALLOC(kMostCores);
+  const std::size_t bytes = CPU_ALLOC_SIZE(kMostCores);
 };
 
-constexpr int kMaxCpus = 8192;
-
-/// The number of hardware threads that a quota can keep busy: two for 1.5 cores' time, one for 0.2.
-int threads_of_quota(double quota) { return std::max(1, static_cast<int>(std::ceil(quota - 1e-9))); }
+/// How many of `allowed` hardware threads a quota (0: none) can keep busy: two for 1.5 cores' time, one for
+/// 0.2; at least one.
+int usable_of(std::size_t allowed, double quota) {
+  auto threads = static_cast<double>(allowed);
+  if (quota > 0) threads = std::min(threads, std::ceil(quota - 1e-9));
+  return std::max(1, static_cast<int>(threads));
+}
 
 /// Describes the allowed hardware threads; `sibling` counts those of a physical core that are allowed.
 std::vector<Core> describe(hwloc_topology* topology, const std::set<int>& allowed) {
@@ -157,17 +156,14 @@ std::optional<PciLocality> pci_locality(const std::string& bus_id, const std::fi
   if (name.empty()) return std::nullopt;
   const auto cores = parse_core_list(first_line_or_empty(devices / name / "local_cpulist"));
   if (!cores || cores->empty()) return std::nullopt;
-  PciLocality locality{.cores = *cores, .numa = {}};
+  PciLocality locality{.cores = *cores};
   const auto node = first_line_or_empty(devices / name / "numa_node");
   const char* at = node.data();
   locality.numa = take_number(at, at + node.size());  // -1: the machine has one node, or it is unknown
   return locality;
 }
 
-int Topology::usable() const {
-  const int allowed = std::max<int>(1, static_cast<int>(cores.size()));
-  return quota > 0 ? std::min(allowed, threads_of_quota(quota)) : allowed;
-}
+int Topology::usable() const { return usable_of(cores.size(), quota); }
 
 int Topology::physical_cores() const {
   return static_cast<int>(
@@ -192,15 +188,7 @@ Topology topology() {
   return result;
 }
 
-int usable_cores() {
-  const int allowed = std::max<int>(1, static_cast<int>(current_affinity().size()));
-  const auto quota = cgroup_limits().cpus;
-  return quota ? std::min(allowed, threads_of_quota(*quota)) : allowed;
-}
-
-CorePlan plan_cores(const Topology& topology, int workers, int threads) {
-  return plan_cores(topology, workers, threads, {});
-}
+int usable_cores() { return usable_of(current_affinity().size(), cgroup_limits().cpus.value_or(0)); }
 
 CorePlan plan_cores(const Topology& topology, int workers, int threads,
                     std::span<const std::vector<int>> near) {
@@ -268,9 +256,9 @@ CorePlan plan_cores(int workers, int threads, std::span<const std::vector<int>> 
 
 std::optional<std::string> bind_current_thread(const std::vector<int>& cores) {
   if (cores.empty()) return std::nullopt;
-  CpuSet mask(kMaxCpus);
+  const CpuSet mask;
   for (const int core : cores) {
-    expects(core >= 0 && core < kMaxCpus, "0 <= core < kMaxCpus");
+    expects(core >= 0 && core < kMostCores, "0 <= core < kMostCores");
     CPU_SET_S(static_cast<std::size_t>(core), mask.bytes, mask.set);
   }
   if (::sched_setaffinity(0, mask.bytes, mask.set) == 0) return std::nullopt;
@@ -278,10 +266,10 @@ std::optional<std::string> bind_current_thread(const std::vector<int>& cores) {
 }
 
 std::vector<int> current_affinity() {
-  CpuSet mask(kMaxCpus);
+  const CpuSet mask;
   std::vector<int> cores;
   if (::sched_getaffinity(0, mask.bytes, mask.set) == 0) {
-    for (int core = 0; core < kMaxCpus; ++core)
+    for (int core = 0; core < kMostCores; ++core)
       if (CPU_ISSET_S(static_cast<std::size_t>(core), mask.bytes, mask.set)) cores.push_back(core);
   }
   if (cores.empty())

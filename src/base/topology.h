@@ -76,13 +76,13 @@ struct CorePlan {
 
 /// Uses physical cores first, in the machine's order, so that a worker's cores share caches and memory; uses
 /// second hardware threads only after the first ones. A pure function.
-[[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads);
-/// The same, but each worker gets cores near its GPU as long as there are free ones. `near` [worker]: the
-/// core numbers near its GPU; empty if the worker has none. Remaining workers get the remaining cores. A far
-/// physical core is used before the second hardware thread of a near one. The note names the workers whose
-/// cores are far from their GPU.
+///
+/// With `near` [worker], the core numbers near its GPU (empty: it has none), each worker gets cores near its
+/// GPU as long as there are free ones. Remaining workers get the remaining cores. A far physical core is used
+/// before the second hardware thread of a near one. The note names the workers whose cores are far from their
+/// GPU.
 [[nodiscard]] CorePlan plan_cores(const Topology& topology, int workers, int threads,
-                                  std::span<const std::vector<int>> near);
+                                  std::span<const std::vector<int>> near = {});
 /// The same for this machine.
 [[nodiscard]] CorePlan plan_cores(int workers, int threads, std::span<const std::vector<int>> near = {});
 

@@ -182,7 +182,7 @@ comm::Probe probe_local(int ranks, std::size_t count, int repeats, const base::C
   std::vector<comm::Probe> probes(communicators.size());
   train::run_ranks(communicators, [&](std::size_t r) {
     (void)base::bind_current_thread(plan.cores[r]);  // if it is refused, the line on pinning says so
-    probes[r] = comm::probe_all_reduce(*communicators[r], count, 2, repeats);
+    probes[r] = comm::probe(*communicators[r], {}, count, 2, repeats);
   });
   return probes[0];
 }

@@ -68,7 +68,7 @@ std::vector<OtherKernels> find_other_kernels(Session& session, const engine::Pre
 }
 
 /// What any process has passed over, the same list on each. Collective.
-std::vector<engine::PassedOver> all_passed_over(comm::InterProcessComm& processes,
+std::vector<engine::PassedOver> all_passed_over(comm::ProcessGroup& processes,
                                                 const std::vector<engine::PassedOver>& mine) {
   std::vector<engine::PassedOver> all;
   for (const auto& of_process : comm::gather_values(processes, processes.processes(), mine))
@@ -80,7 +80,7 @@ std::vector<engine::PassedOver> all_passed_over(comm::InterProcessComm& processe
 }  // namespace
 
 engine::PreparedKernels prepare_alike(
-    comm::InterProcessComm& processes, const engine::KernelRequest& asked,
+    comm::ProcessGroup& processes, const engine::KernelRequest& asked,
     const std::function<engine::PreparedKernels(const engine::KernelRequest&)>& prepare) {
   engine::KernelRequest request = asked;
   request.given = comm::value_of_first(processes, asked.given);

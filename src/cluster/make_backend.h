@@ -13,7 +13,7 @@
 #include "cluster/session.h"
 #include "comm/communicator.h"
 #include "comm/emulate.h"
-#include "comm/wire.h"
+#include "comm/process_group.h"
 #include "engine/engine.h"
 #include "graph/graph.h"
 #include "train/given/backend.h"
@@ -35,7 +35,7 @@ namespace paceline::cluster {
 /// The same with `prepare` for engine::prepare(), by all of `processes`. What one of them cannot compile or
 /// start, none of them uses: then the first process chooses again without it, and the others follow it.
 [[nodiscard]] engine::PreparedKernels prepare_alike(
-    comm::InterProcessComm& processes, const engine::KernelRequest& asked,
+    comm::ProcessGroup& processes, const engine::KernelRequest& asked,
     const std::function<engine::PreparedKernels(const engine::KernelRequest&)>& prepare);
 
 /// A process that computes some problems by other algorithms than the first process.

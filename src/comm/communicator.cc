@@ -1,12 +1,14 @@
 #include "comm/communicator.h"
 
+#include "base/summation_tree.h"
+
 namespace paceline::comm {
 namespace {
 
 /// A finished blocking collective as a Pending.
 class Finished final : public Pending {
  public:
-  explicit Finished(base::TimePoint posted) : timing_{.posted = posted, .done = base::Clock::now()} {}
+  explicit Finished(const Timing& timing) : timing_(timing) {}
   void wait() override {}
   [[nodiscard]] bool complete() const override { return true; }
   [[nodiscard]] Timing timing() const override { return timing_; }
@@ -17,7 +19,16 @@ class Finished final : public Pending {
 
 }  // namespace
 
-std::unique_ptr<Pending> finished(base::TimePoint posted) { return std::make_unique<Finished>(posted); }
+std::unique_ptr<Pending> finished(base::TimePoint posted, base::TimePoint done) {
+  return std::make_unique<Finished>(Timing{.posted = posted, .done = done});
+}
+
+double reduced(std::span<const double> values, Reduce reduce) {
+  return base::tree_fold(values, [&](double left, double right) {
+    if (reduce == Reduce::sum) return left + right;
+    return reduce == Reduce::min ? std::min(left, right) : std::max(left, right);
+  });
+}
 
 base::OwnedArray Communicator::array(std::size_t size, const base::Memory& where) {
   base::expects(where.is_host(), "a communicator without host_staging.h has memory of the host");
@@ -42,18 +53,6 @@ std::unique_ptr<Pending> Communicator::broadcast(base::Array values, int root) {
   const auto begin = base::Clock::now();
   broadcast(std::as_writable_bytes(values.host()), root);
   return finished(begin);
-}
-
-void Communicator::scatter(std::span<const std::byte> /*all*/, std::span<std::byte> /*mine*/, int /*root*/) {
-  base::expects(false, "this communicator offers scatter");
-}
-
-void Communicator::gather(std::span<const std::byte> /*mine*/, std::span<std::byte> /*all*/, int /*root*/) {
-  base::expects(false, "this communicator offers gather");
-}
-
-void Communicator::reduce(std::span<float> /*values*/, int /*root*/) {
-  base::expects(false, "this communicator offers reduce");
 }
 
 }  // namespace paceline::comm

@@ -47,18 +47,28 @@ class Pending {
   [[nodiscard]] virtual Timing timing() const = 0;
 };
 
-/// A Pending that is complete: begun at `posted`, done now.
-[[nodiscard]] std::unique_ptr<Pending> finished(base::TimePoint posted);
+/// A Pending that is complete.
+[[nodiscard]] std::unique_ptr<Pending> finished(base::TimePoint posted,
+                                                base::TimePoint done = base::Clock::now());
 
-/// What this rank has moved since the communicator was made; counted, not computed.
+/// What a rank has moved, since its communicator was made or in one collective; counted, not computed.
 struct Traffic {
   std::int64_t collectives = 0;
   std::int64_t steps = 0;           ///< rounds of messages (or of shared-memory phases)
   std::int64_t bytes_sent = 0;      ///< written for or sent to other ranks
   std::int64_t bytes_received = 0;  ///< read from other ranks
+  Traffic& operator+=(const Traffic& more) {
+    collectives += more.collectives;
+    steps += more.steps;
+    bytes_sent += more.bytes_sent;
+    bytes_received += more.bytes_received;
+    return *this;
+  }
 };
 
 enum class Reduce { sum, min, max };
+/// The values of all ranks as one, in the tree's order. At least one value.
+[[nodiscard]] double reduced(std::span<const double> values, Reduce reduce);
 
 class Communicator {
  public:
@@ -129,21 +139,18 @@ class Communicator {
 
   /// `mine` becomes part rank() of the root's `all` [size() * mine.size()]; the other ranks pass an empty
   /// `all`. At the root `mine` may be that part itself.
-  virtual void scatter(std::span<const std::byte> all, std::span<std::byte> mine, int root);
+  virtual void scatter(std::span<const std::byte> all, std::span<std::byte> mine, int root) = 0;
   /// The root's `all` [size() * mine.size()] gets everybody's `mine`, in the order of ranks; the other ranks
   /// pass an empty `all`. At the root `mine` may be its own part.
-  virtual void gather(std::span<const std::byte> mine, std::span<std::byte> all, int root);
+  virtual void gather(std::span<const std::byte> mine, std::span<std::byte> all, int root) = 0;
   /// The root's `values` become the sum over ranks, in the tree's order; other ranks' values do not change.
-  virtual void reduce(std::span<float> values, int root);
+  virtual void reduce(std::span<float> values, int root) = 0;
 
   /// Publishes where this rank is, for errors of other ranks when it is lost: `phase` ("backward") of update
   /// `step` (from 1). Each call also shows that the rank does not hang.
   ///
   /// Cost     three stores
-  virtual void at(std::int64_t step, const char* phase) {
-    (void)step;
-    (void)phase;
-  }
+  virtual void at(std::int64_t /*step*/, const char* /*phase*/) {}
   /// Tells every rank that this one has failed, and why; `kind` becomes the exit code of the run.
   virtual void abort(const std::string& reason, base::ErrorKind kind = base::ErrorKind::comm) = 0;
   /// Throws the communicator's failure, if there is one; for threads that wait for something else.

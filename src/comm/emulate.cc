@@ -148,8 +148,7 @@ class Emulated final : public Communicator {
   }
   base::Buffer memory(std::size_t bytes) override { return inner_->memory(bytes); }
   void all_reduce(std::span<double> values, Reduce reduce) override {
-    block([&] { inner_->all_reduce(values, reduce); },
-          emulation_.link ? link_seconds(*emulation_.link, ends(), values.size_bytes()) : 0);
+    block([&] { inner_->all_reduce(values, reduce); }, 2 * one_way(values.size_bytes()));
   }
   void broadcast(std::span<std::byte> bytes, int root) override {
     block([&] { inner_->broadcast(bytes, root); }, one_way(bytes.size()));
@@ -158,7 +157,7 @@ class Emulated final : public Communicator {
     block([&] { inner_->all_gather(mine, all); }, one_way(all.size()));
   }
   void barrier() override {
-    block([&] { inner_->barrier(); }, emulation_.link ? link_seconds(*emulation_.link, ends(), 0) : 0);
+    block([&] { inner_->barrier(); }, 2 * one_way(0));
   }
   void scatter(std::span<const std::byte> all, std::span<std::byte> mine, int root) override {
     block([&] { inner_->scatter(all, mine, root); }, by_root(mine.size()));
@@ -263,10 +262,10 @@ class Emulated final : public Communicator {
 constexpr std::array kTimes{base::Unit{"x", 1.0}, base::Unit{"", 1.0}};
 constexpr std::array kWhole{base::Unit{"", 1.0}};
 
-/// A whole number of at least 1; 0 for any other.
-int count_in(std::string_view text) {
-  const double count = base::number_in_units(text, kWhole);
-  return count == std::floor(count) ? static_cast<int>(std::min(1e6, count)) : 0;
+/// A whole number, at most a million; nothing for any other.
+std::optional<int> whole_in(std::string_view text) {
+  const double number = base::number_in_units(text, kWhole);
+  return number == std::floor(number) ? std::optional(static_cast<int>(std::min(1e6, number))) : std::nullopt;
 }
 
 void require_sound(const EmulatedLink& link, std::string_view text) {
@@ -306,7 +305,7 @@ EmulatedLink parse_link(std::string_view text) {
     return bytes_per_s;
   };
   const auto count = [&](std::string_view key, std::string_view value) {
-    const int whole = count_in(value);
+    const int whole = whole_in(value).value_or(0);
     if (whole < 1)
       base::fail(ErrorKind::usage, "must give a whole number of at least 1 as {}, got '{}'", key, value);
     return whole;
@@ -332,10 +331,7 @@ EmulatedStraggler parse_straggler(std::string_view text) {
   constexpr std::string_view kExample = "rank=3,slower=1.3x";
   EmulatedStraggler straggler{.rank = -1, .slower = 0};
   base::each_part(text, kExample, [&](std::string_view key, std::string_view value) {
-    if (key == "rank") {
-      const double rank = base::number_in_units(value, kWhole);
-      straggler.rank = rank == std::floor(rank) ? static_cast<int>(std::min(1e6, rank)) : -1;
-    }
+    if (key == "rank") straggler.rank = whole_in(value).value_or(-1);
     if (key == "slower") straggler.slower = base::number_in_units(value, kTimes);
     return key == "rank" || key == "slower";
   });

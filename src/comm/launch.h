@@ -24,6 +24,9 @@ struct Launch {
   /// Process 0 listens at the first free one of this many ports from meeting_port on, and the others try all
   /// of them. More than one port requires a `job`, by which the processes recognise one another.
   int meeting_ports = 1;
+  [[nodiscard]] std::uint16_t meeting_port_at(int number) const {
+    return static_cast<std::uint16_t>(meeting_port + number);
+  }
   std::chrono::seconds meet_within{60};  ///< how long to wait for all processes
   bool is_mpich = false;                 ///< its MPI is of MPICH's family (MPICH, Intel, Cray), not Open MPI
   /// The launcher (an mpiexec of MPICH's family) kills all other processes as soon as it sees that one has

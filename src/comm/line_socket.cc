@@ -221,7 +221,7 @@ void FirstLines::accept_some() {
     if (socket < 0 && !is_full) return;
     if (!waiting_.empty() && (is_full || waiting_.size() >= limits_.waiting)) leave(0);
     if (is_full) return;
-    waiting_.push_back({.socket = socket, .text = {}, .until = Clock::now() + limits_.patience});
+    waiting_.push_back({.socket = socket, .until = Clock::now() + limits_.patience});
   }
 }
 

@@ -20,7 +20,7 @@ struct LocalOptions {
   std::chrono::seconds deadline{60};  ///< a collective that takes longer is Error(comm)
   /// The other processes of the run, each with as many ranks as this one; nullptr: none. It must outlive the
   /// communicators.
-  InterProcessComm* across = nullptr;
+  ProcessGroup* across = nullptr;
   StallOptions stall_options = {};  ///< how stalled workers are reported
 };
 

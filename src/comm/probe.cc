@@ -139,17 +139,8 @@ class Run {
 }  // namespace
 
 std::string_view name(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce:
-      return "all_reduce";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::all_gather:
-      return "all_gather";
-    case Collective::broadcast:
-      return "broadcast";
-  }
-  return "?";
+  constexpr std::array kNames{"all_reduce", "reduce_scatter", "all_gather", "broadcast"};
+  return kNames[static_cast<std::size_t>(collective)];
 }
 
 Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warmup, int repeats) {
@@ -161,7 +152,7 @@ Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warm
 Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warmup, int repeats,
             const ProbeArrays& arrays) {
   Run one(communicator, trial, count, arrays);
-  Probe probe{.bytes = one.bytes(), .seconds = {}, .correct = true};
+  Probe probe{.bytes = one.bytes()};
   double wrong = 0;
   for (int i = 0; i < warmup + repeats; ++i) {
     one.prepare();
@@ -176,10 +167,6 @@ Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warm
   communicator.all_reduce(std::span(&wrong, 1), Reduce::max);
   probe.correct = wrong == 0;
   return probe;
-}
-
-Probe probe_all_reduce(Communicator& communicator, std::size_t count, int warmup, int repeats) {
-  return probe(communicator, {Collective::all_reduce, true}, count, warmup, repeats);
 }
 
 }  // namespace paceline::comm

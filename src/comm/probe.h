@@ -51,7 +51,6 @@ struct ProbeArrays {
 /// device has finished it.
 [[nodiscard]] Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warmup, int repeats,
                           const ProbeArrays& arrays);
-[[nodiscard]] Probe probe_all_reduce(Communicator& communicator, std::size_t count, int warmup, int repeats);
 
 /// busbw / algbw over `ranks` (docs/collectives.md): the part of X that each link carries if nothing is sent
 /// twice.

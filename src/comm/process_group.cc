@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/summation_tree.h"
 
 namespace paceline::comm {
 namespace {
@@ -25,18 +24,6 @@ constexpr milliseconds kForTheRecord{5000};
 /// Processes do not notice the loss of process 0 at the same moment: the first to notice stays this long to
 /// answer later ones.
 constexpr milliseconds kForTheRollCall{1500};
-
-double combine_processes(Reduce reduce, double left, double right) {
-  switch (reduce) {
-    case Reduce::sum:
-      return left + right;
-    case Reduce::min:
-      return right < left ? right : left;
-    case Reduce::max:
-      return right > left ? right : left;
-  }
-  return left;
-}
 
 }  // namespace
 
@@ -242,7 +229,7 @@ void ProcessGroup::all_reduce(std::span<const float> src, std::span<float> dst) 
   if (reductions_ && wire_format_ == WireFormat::fp32)
     return stage(*reductions_, what, [&](Staged& staged, const Staged::KeepWaiting& keep_waiting) {
       const auto common = common_ ? std::span(*common_) : std::span<const SharedMemory>();
-      return staged.all_reduce(src, dst, common, keep_waiting);
+      return staged.all_reduce(src, dst, keep_waiting, common);
     });
   count(exchange_all_reduce(src, dst, process(), processes(), room_, rounds(Channel::reductions, what),
                             wire_format_));
@@ -263,8 +250,7 @@ void ProcessGroup::all_reduce(std::span<double> values, Reduce reduce) {
   std::vector<double> column(static_cast<std::size_t>(processes()));
   for (std::size_t i = 0; i < values.size(); ++i) {
     for (std::size_t p = 0; p < column.size(); ++p) column[p] = all[p * values.size() + i];
-    values[i] = base::tree_fold<double>(
-        column, [&](double left, double right) { return combine_processes(reduce, left, right); });
+    values[i] = reduced(column, reduce);
   }
 }
 
@@ -284,7 +270,7 @@ void ProcessGroup::broadcast(std::span<std::byte> bytes, int root_process) {
   }
   round_of_members(Channel::exchanges, what, sends, receives);
   const auto moved = static_cast<std::int64_t>(bytes.size());
-  count({.rounds = 1,
+  count({.steps = 1,
          .bytes_sent = moved * static_cast<std::int64_t>(sends.size()),
          .bytes_received = moved * static_cast<std::int64_t>(receives.size())});
 }
@@ -310,11 +296,9 @@ void ProcessGroup::barrier() {
                             rounds(Channel::exchanges, what));
 }
 
-void ProcessGroup::count(const Moved& moved) {
+void ProcessGroup::count(const Traffic& moved) {
   const std::lock_guard lock(mutex_);
-  traffic_.steps += moved.rounds;
-  traffic_.bytes_sent += moved.bytes_sent;
-  traffic_.bytes_received += moved.bytes_received;
+  traffic_ += moved;
 }
 
 Traffic ProcessGroup::traffic() const {

@@ -1,7 +1,7 @@
 #pragma once
 
-/// ProcessGroup joins the processes of a run: it implements InterProcessComm (collectives between processes)
-/// over any Wire (messages), with a FailureDetector that names lost processes.
+/// ProcessGroup joins the processes of a run: collectives between processes over any Wire (messages), with a
+/// FailureDetector that names lost processes.
 
 #include <atomic>
 #include <chrono>
@@ -30,8 +30,13 @@ struct ProcessGroupOptions {
   DetectorOptions watch;
 };
 
-/// Threads  as InterProcessComm; made and destroyed by one thread
-class ProcessGroup final : public InterProcessComm {
+/// The half of each collective that joins processes. A local::Group first joins the ranks of its own process
+/// and then uses this with one value for all of them.
+///
+/// Threads  made and destroyed by one thread. One at a time for the reductions of floats, and one for the
+///          blocking calls; both may run at once. fail(), at() and held_up_by(): any
+/// Errors   every function throws Error(comm) once any process has failed
+class ProcessGroup {
  public:
   /// Connects the failure detector. `say(text)` prints messages; it is called from another thread, at the
   /// process that reports for all.
@@ -42,28 +47,39 @@ class ProcessGroup final : public InterProcessComm {
 
   /// This process's index among the members of the group (-1: not a member), and their number. Until
   /// regroup() all processes are members, in their own order.
-  [[nodiscard]] int process() const override { return place_; }
-  [[nodiscard]] int processes() const override { return members_; }
-  [[nodiscard]] std::string name() const override { return wire_.name(); }
-  [[nodiscard]] std::string algorithm() const override {
+  [[nodiscard]] int process() const { return place_; }
+  [[nodiscard]] int processes() const { return members_; }
+  [[nodiscard]] std::string name() const { return wire_.name(); }
+  [[nodiscard]] std::string algorithm() const {
     if (wire_format_ == WireFormat::bf16) return "exchange (messages, as bf16)";
     if (common_) return "direct (memory of the host)";
     return reductions_ ? "staged (memory of the host)" : "exchange (messages)";
   }
 
-  void all_reduce(std::span<const float> src, std::span<float> dst) override;
-  void reduce_scatter(std::span<const float> src, std::span<float> dst) override;
-  [[nodiscard]] base::Buffer memory(std::size_t bytes) override;
-  void all_reduce(std::span<double> values, Reduce reduce) override;
-  void broadcast(std::span<std::byte> bytes, int root_process) override;
-  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
-  void barrier() override;
+  /// Sums `src` over processes in the tree's order into every process's `dst`, which may be `src`.
+  void all_reduce(std::span<const float> src, std::span<float> dst);
+  /// The same sum, but process p gets only part p: `src` [processes() * dst.size()]; `dst` may be that part.
+  void reduce_scatter(std::span<const float> src, std::span<float> dst);
+  /// See Communicator::memory.
+  [[nodiscard]] base::Buffer memory(std::size_t bytes);
+  void all_reduce(std::span<double> values, Reduce reduce);
+  void broadcast(std::span<std::byte> bytes, int root_process);
+  /// `all` [processes() * mine.size()]; `mine` may be its own part of it.
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all);
+  void barrier();
 
-  void fail(const std::string& reason, base::ErrorKind kind) override;
-  void on_failure(std::function<void(const std::string&)> told) override;
-  void at(std::int64_t step, const char* phase) override;
-  void held_up_by(const std::optional<RankStatus>& rank) override;
-  [[nodiscard]] Traffic traffic() const override;
+  /// Tells all processes that this one has failed, and wakes whatever waits here. `kind` becomes the exit
+  /// code of every process.
+  void fail(const std::string& reason, base::ErrorKind kind);
+  /// Calls `told(reason)` from a thread of this object when another process has failed. Replaces the former
+  /// function, which is not running any more when this returns; an empty function removes it.
+  void on_failure(std::function<void(const std::string&)> told);
+
+  /// Publishes step and phase of this process's first rank, for others to name if the process is lost.
+  void at(std::int64_t step, const char* phase);
+  /// Publishes that the other ranks of this process wait for `rank`; nullopt: they do not.
+  void held_up_by(const std::optional<RankStatus>& rank);
+  [[nodiscard]] Traffic traffic() const;  ///< of this process, both channels
 
   /// The first failure known here.
   [[nodiscard]] std::optional<Failure> failure() const { return detector_->failure(); }
@@ -89,9 +105,8 @@ class ProcessGroup final : public InterProcessComm {
   /// call it, and get highest(mine); a second call does nothing and returns the same.
   int leave(int mine = 0);
   void set_ranks_each(int ranks) { ranks_each_ = ranks; }
-  void set_wire_format(WireFormat wire_format) {
-    wire_format_ = wire_format;
-  }  ///< before the first all-reduce
+  /// Before the first all-reduce.
+  void set_wire_format(WireFormat wire_format) { wire_format_ = wire_format; }
   [[nodiscard]] std::chrono::seconds deadline() const { return deadline_; }
   void set_deadline(std::chrono::seconds deadline) {
     deadline_ = deadline;
@@ -106,7 +121,6 @@ class ProcessGroup final : public InterProcessComm {
   void connect(const DetectorOptions& options);
   /// The work of share_memory() among the current members.
   void join_memory();
-  void make_streams();
   [[nodiscard]] bool everywhere(bool here);  ///< whether `here` is true for all members
   /// `round` counts processes by their numbers in the run, `round_of_members` by their index among the
   /// members.
@@ -129,7 +143,7 @@ class ProcessGroup final : public InterProcessComm {
   [[nodiscard]] std::string late(const std::vector<int>& missing, const std::string& what) const;
   void check() const;
   void take_failure(const Failure& failure);
-  void count(const Moved& moved);
+  void count(const Traffic& moved);
 
   Wire& wire_;
   std::vector<std::atomic<int>> numbers_;  ///< [place]: number in the run; the first `members_` are valid
@@ -146,8 +160,6 @@ class ProcessGroup final : public InterProcessComm {
   ExchangeRoom room_;  ///< used by the reductions' thread
   /// If all members are on one host: their shared memory and its two streams.
   std::optional<SharedMemory> memory_;
-  std::size_t blocks_[2] = {};  ///< bytes of each stream's blocks
-  SpinLimits limits_;
   std::optional<Staged> reductions_, exchanges_;
   /// [place] the result of the last memory(); shared with its users, and released by all processes together.
   std::shared_ptr<const std::vector<SharedMemory>> common_;

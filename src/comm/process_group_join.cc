@@ -109,9 +109,10 @@ void ProcessGroup::share_memory() {
 
 void ProcessGroup::join_memory() {
   if (processes() == 1) return;
-  blocks_[0] = block_bytes(wanted_block_, processes());
-  blocks_[1] = block_bytes(kExchangesBlock, processes());
-  const std::size_t room = Staged::room(processes(), blocks_[0]) + Staged::room(processes(), blocks_[1]);
+  const std::size_t block = block_bytes(wanted_block_, processes());
+  const std::size_t exchanges_block = block_bytes(kExchangesBlock, processes());
+  const std::size_t first = Staged::room(processes(), block);  // of the reductions' stream
+  const std::size_t room = first + Staged::room(processes(), exchanges_block);
   JoinMessage mine;
   std::strncpy(mine.host.data(), base::host_name().c_str(), mine.host.size() - 1);
   ::sched_getaffinity(0, sizeof mine.cores, &mine.cores);
@@ -132,8 +133,9 @@ void ProcessGroup::join_memory() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   for (const auto& card : messages) CPU_OR(&cores, &cores, &card.cores);
-  limits_ = spin_limits_of(processes(), CPU_COUNT(&cores));
-  make_streams();
+  const auto limits = spin_limits_of(processes(), CPU_COUNT(&cores));
+  reductions_.emplace(memory_->bytes().first(first), process(), processes(), block, limits);
+  exchanges_.emplace(memory_->bytes().subspan(first), process(), processes(), exchanges_block, limits);
 }
 
 base::Buffer ProcessGroup::memory(std::size_t bytes) {
@@ -159,12 +161,6 @@ base::Buffer ProcessGroup::memory(std::size_t bytes) {
   for (auto& block : blocks) block.remove_name();
   common_ = std::make_shared<const std::vector<SharedMemory>>(std::move(blocks));
   return {(*common_)[static_cast<std::size_t>(process())].bytes(), common_};
-}
-
-void ProcessGroup::make_streams() {
-  const std::size_t first = Staged::room(processes(), blocks_[0]);
-  reductions_.emplace(memory_->bytes().first(first), process(), processes(), blocks_[0], limits_);
-  exchanges_.emplace(memory_->bytes().subspan(first), process(), processes(), blocks_[1], limits_);
 }
 
 int ProcessGroup::highest(int mine) {

@@ -12,6 +12,8 @@
 #include <random>
 #include <utility>
 
+#include "base/descriptor.h"
+
 namespace paceline::comm {
 namespace {
 
@@ -31,33 +33,28 @@ void pause_process() {
 
 std::optional<SharedMemory> SharedMemory::create(std::size_t bytes) {
   std::random_device random;
-  const auto name = fmt::format("/paceline-{}-{:08x}{:08x}", ::getpid(), random(), random());
-  const int descriptor = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (descriptor < 0) return std::nullopt;
+  SharedMemory memory(fmt::format("/paceline-{}-{:08x}{:08x}", ::getpid(), random(), random()));
+  const base::Descriptor file(::shm_open(memory.name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  memory.owns_name_ = file.is_open();
   // Not ftruncate, which promises pages that may not exist; touching them would end a process with SIGBUS.
-  if (::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)) != 0) {
-    ::close(descriptor);
-    ::shm_unlink(name.c_str());
+  if (!file.is_open() || ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)) != 0 ||
+      !memory.map(file.get(), bytes))
     return std::nullopt;
-  }
-  return map(name, descriptor, bytes, true);
+  return memory;
 }
 
 std::optional<SharedMemory> SharedMemory::open(const std::string& name, std::size_t bytes) {
-  const int descriptor = ::shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0600);
-  if (descriptor < 0) return std::nullopt;
-  return map(name, descriptor, bytes, false);
+  SharedMemory memory(name);
+  const base::Descriptor file(::shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0600));
+  if (!file.is_open() || !memory.map(file.get(), bytes)) return std::nullopt;
+  return memory;
 }
 
-std::optional<SharedMemory> SharedMemory::map(const std::string& name, int descriptor, std::size_t bytes,
-                                              bool owns_name) {
-  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  ::close(descriptor);
-  if (memory == MAP_FAILED) {
-    if (owns_name) ::shm_unlink(name.c_str());
-    return std::nullopt;
-  }
-  return SharedMemory(name, {static_cast<std::byte*>(memory), bytes}, owns_name);
+bool SharedMemory::map(int descriptor, std::size_t bytes) {
+  void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (mapped == MAP_FAILED) return false;
+  bytes_ = {static_cast<std::byte*>(mapped), bytes};
+  return true;
 }
 
 SharedMemory::SharedMemory(SharedMemory&& other) noexcept

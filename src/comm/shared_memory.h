@@ -32,10 +32,8 @@ class SharedMemory {
   void remove_name();
 
  private:
-  SharedMemory(std::string name, std::span<std::byte> bytes, bool owns_name)
-      : name_(std::move(name)), bytes_(bytes), owns_name_(owns_name) {}
-  [[nodiscard]] static std::optional<SharedMemory> map(const std::string& name, int descriptor,
-                                                       std::size_t bytes, bool owns_name);
+  explicit SharedMemory(std::string name) : name_(std::move(name)) {}
+  [[nodiscard]] bool map(int descriptor, std::size_t bytes);
   std::string name_;
   std::span<std::byte> bytes_;
   bool owns_name_ = false;

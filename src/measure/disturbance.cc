@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,10 +15,6 @@
 
 namespace paceline::measure {
 namespace {
-
-double seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-}
 
 struct Stat {
   std::string name;
@@ -92,7 +87,7 @@ std::optional<ProcessorTimes> processor_times() {
   const auto ticks = static_cast<double>(user + nice + system + irq + softirq + steal);
   return ProcessorTimes{.when = base::Clock::now(),
                         .machine_s = ticks / static_cast<double>(::sysconf(_SC_CLK_TCK)),
-                        .own_s = seconds(own.ru_utime) + seconds(own.ru_stime)};
+                        .own_s = base::processor_s(own)};
 }
 
 std::optional<double> cores_of_others(const std::optional<ProcessorTimes>& begin,

@@ -16,6 +16,7 @@
 #include <limits>
 #include <set>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "base/process.h"
@@ -25,17 +26,18 @@
 namespace paceline::measure {
 namespace {
 
-/// The value of the first `key` in /proc/cpuinfo: "model name : Intel ..." -> "Intel ...".
-std::string cpu_info(const std::string& key) {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const auto colon = line.find(':');
-    if (colon == std::string::npos || line.compare(0, key.size(), key) != 0) continue;
-    if (line.find_first_not_of(" \t", key.size()) != colon) continue;
-    const auto begin = line.find_first_not_of(' ', colon + 1);
-    return begin == std::string::npos ? "" : line.substr(begin);
-  }
+/// What follows `key` in the first line of a file that begins with it; "" if none does.
+std::string behind_key(const char* path, std::string_view key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(key)) return line.substr(key.size());
   return "";
+}
+
+/// The value of the first `key` in /proc/cpuinfo: "model name\t: Intel ..." -> "Intel ...".
+std::string cpu_info(const std::string& key) {
+  const auto line = behind_key("/proc/cpuinfo", key + '\t');
+  return line.substr(std::min(line.find_first_not_of("\t: "), line.size()));
 }
 
 std::string cpu_model() {
@@ -61,14 +63,9 @@ std::vector<std::string> instruction_sets() {
 }
 
 std::string operating_system() {
-  std::string name = "unknown system";
-  std::ifstream file("/etc/os-release");
-  for (std::string line; std::getline(file, line);) {
-    const std::string key = "PRETTY_NAME=";
-    if (line.compare(0, key.size(), key) != 0) continue;
-    name = line.substr(key.size());
-    if (name.size() >= 2 && name.front() == '"') name = name.substr(1, name.size() - 2);
-  }
+  auto name = behind_key("/etc/os-release", "PRETTY_NAME=");
+  if (name.size() >= 2 && name.front() == '"') name = name.substr(1, name.size() - 2);
+  if (name.empty()) name = "unknown system";
   utsname system{};
   if (::uname(&system) == 0) name += fmt::format(", {} {}", system.sysname, system.release);
   return name;
@@ -80,11 +77,9 @@ double load_average() {
 }
 
 /// The number after "Key:" in a file with lines "Key: 123 kB", in bytes; 0 if there is none.
-std::int64_t kilobytes(const char* path, const std::string& key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);)
-    if (line.compare(0, key.size(), key) == 0) return std::stoll(line.substr(key.size())) * 1024;
-  return 0;
+std::int64_t kilobytes(const char* path, std::string_view key) {
+  const auto number = behind_key(path, key);
+  return number.empty() ? 0 : std::stoll(number) * 1024;
 }
 
 /// Memory of the machine where /proc is not mounted; what is free leaves out what the system could reclaim.
@@ -111,8 +106,7 @@ Environment environment(std::vector<std::string> libraries) {
           .build = build_type(),
           .version = version(),
           .libraries = std::move(libraries),
-          .load_before = load_average(),
-          .gpus = {}};
+          .load_before = load_average()};
 }
 
 std::string utc_now() {

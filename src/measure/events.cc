@@ -250,57 +250,29 @@ Event start_of(const std::string& kind, const std::string& command) {
       .set("process", static_cast<std::int64_t>(::getpid()));
 }
 
-Event& Event::set(std::string key, std::string value) {
+Event& Event::add(std::string key, Value value) {
   fields_.emplace_back(std::move(key), std::move(value));
   return *this;
 }
 
-Event& Event::set(std::string key, double value) {
-  if (std::isfinite(value)) fields_.emplace_back(std::move(key), value);
-  return *this;
-}
-
-Event& Event::set(std::string key, std::int64_t value) {
-  fields_.emplace_back(std::move(key), value);
-  return *this;
-}
-
-Event& Event::set(std::string key, bool value) {
-  fields_.emplace_back(std::move(key), value);
-  return *this;
-}
-
-const Event::Value* Event::find(std::string_view key) const {
-  for (const auto& [name, value] : fields_)
-    if (name == key) return &value;
-  return nullptr;
+/// The first field of that name, if it is a T.
+template <typename T>
+std::optional<T> Event::find(std::string_view key) const {
+  const auto found = std::ranges::find(fields_, key, &std::pair<std::string, Value>::first);
+  const auto* value = found == fields_.end() ? nullptr : std::get_if<T>(&found->second);
+  return value == nullptr ? std::nullopt : std::optional<T>(*value);
 }
 
 std::optional<double> Event::number(std::string_view key) const {
-  const Value* const value = find(key);
-  if (value == nullptr) return std::nullopt;
-  if (const auto* real = std::get_if<double>(value)) return *real;
-  if (const auto* integer = std::get_if<std::int64_t>(value)) return static_cast<double>(*integer);
-  return std::nullopt;
+  if (const auto integer = find<std::int64_t>(key)) return static_cast<double>(*integer);
+  return find<double>(key);
 }
 
-std::optional<std::int64_t> Event::whole(std::string_view key) const {
-  const Value* const value = find(key);
-  const auto* integer = value == nullptr ? nullptr : std::get_if<std::int64_t>(value);
-  return integer == nullptr ? std::nullopt : std::optional(*integer);
-}
+std::optional<std::int64_t> Event::whole(std::string_view key) const { return find<std::int64_t>(key); }
 
-std::optional<std::string> Event::text(std::string_view key) const {
-  const Value* const value = find(key);
-  const auto* string = value == nullptr ? nullptr : std::get_if<std::string>(value);
-  return string == nullptr ? std::nullopt : std::optional(*string);
-}
+std::optional<std::string> Event::text(std::string_view key) const { return find<std::string>(key); }
 
-bool Event::is_true(std::string_view key) const {
-  const Value* const value = find(key);
-  const auto* truth = value == nullptr ? nullptr : std::get_if<bool>(value);
-  return truth != nullptr && *truth;
-}
+bool Event::is_true(std::string_view key) const { return find<bool>(key).value_or(false); }
 
 std::string to_json(const Event& event) {
   using Json = nlohmann::ordered_json;

@@ -4,6 +4,7 @@
 /// studies write them; `runs`, `serve` and TensorBoard files are made from them. RunStatus is a run's state
 /// by its events.
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -32,12 +33,14 @@ class Event {
   Event(std::string name, double at) : name_(std::move(name)), at_(at) {}
 
   // Adds a field. Empty optionals and numbers that are not finite are left out.
-  Event& set(std::string key, std::string value);
+  Event& set(std::string key, std::string value) { return add(std::move(key), std::move(value)); }
   Event& set(std::string key, const char* value) { return set(std::move(key), std::string(value)); }
-  Event& set(std::string key, double value);
-  Event& set(std::string key, std::int64_t value);
+  Event& set(std::string key, double value) {
+    return std::isfinite(value) ? add(std::move(key), value) : *this;
+  }
+  Event& set(std::string key, std::int64_t value) { return add(std::move(key), value); }
   Event& set(std::string key, int value) { return set(std::move(key), std::int64_t{value}); }
-  Event& set(std::string key, bool value);
+  Event& set(std::string key, bool value) { return add(std::move(key), value); }
   template <typename T>
   Event& set(std::string key, const std::optional<T>& value) {
     return value ? set(std::move(key), *value) : *this;
@@ -54,7 +57,9 @@ class Event {
   [[nodiscard]] bool is_true(std::string_view key) const;
 
  private:
-  [[nodiscard]] const Value* find(std::string_view key) const;
+  Event& add(std::string key, Value value);
+  template <typename T>
+  [[nodiscard]] std::optional<T> find(std::string_view key) const;
 
   std::string name_;
   double at_;

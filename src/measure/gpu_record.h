@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/gpu_reading.h"
+
 namespace paceline::measure {
 
 /// A process that is not of the run and computed on one of its GPUs.
@@ -30,10 +32,6 @@ struct GpuCourseRecord {
   std::vector<double> celsius;  ///< maximum of the row
 };
 
-struct GpuLinkRecord {
-  int generation = 0, width = 0;  ///< PCIe generation and number of lanes
-};
-
 /// One GPU over the measured window.
 struct GpuRecord {
   int index = 0;           ///< the driver's index
@@ -49,9 +47,9 @@ struct GpuRecord {
   std::optional<double> watts_limit;
   std::optional<std::int64_t> memory_bytes;  ///< total
   std::optional<int> sm_mhz_most, memory_mhz_most;
-  std::optional<GpuLinkRecord> pcie;  ///< the fastest seen, since an idle GPU slows its link to save power
-  std::optional<GpuLinkRecord> pcie_most;  ///< the fastest that GPU and slot support
-  std::optional<int> nvlinks;              ///< active links
+  std::optional<base::PcieLink> pcie;  ///< the fastest seen, since an idle GPU slows its link to save power
+  std::optional<base::PcieLink> pcie_most;  ///< the fastest that GPU and slot support
+  std::optional<int> nvlinks;               ///< active links
   /// Why its clocks were lowered: for each reason the share of readings. None: unknown.
   std::optional<std::map<std::string, double>> held_back;
   /// Numbers of the driver's Xid errors (GPU error reports) until the end of the window, also those before

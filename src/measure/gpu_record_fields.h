@@ -30,12 +30,6 @@ void fields(A& archive, In<A, GpuCourseRecord>& value) {
 }
 
 template <typename A>
-void fields(A& archive, In<A, GpuLinkRecord>& value) {
-  archive("generation", value.generation);
-  archive("width", value.width);
-}
-
-template <typename A>
 void fields(A& archive, In<A, GpuRecord>& value) {
   archive("index", value.index);
   archive("ranks", value.ranks);

@@ -151,28 +151,18 @@ void GpuCourse::add_processes(const std::vector<base::GpuProcessReading>& proces
 
 GpuRecord GpuCourse::record(const base::GpuIdentity& identity) const {
   const auto text = [](const std::string& told) { return told.empty() ? std::nullopt : std::optional(told); };
-  const auto link = [](const std::optional<base::PcieLink>& told) {
-    return told ? std::optional(GpuLinkRecord{.generation = told->generation, .width = told->width})
-                : std::nullopt;
-  };
   GpuRecord record{.index = identity.index,
-                   .ranks = {},
                    .name = identity.name,
                    .uuid = text(identity.uuid),
                    .bus_id = text(identity.bus_id),
-                   .host = {},
                    .readings = readings_,
                    .watts_limit = identity.watts_limit,
                    .memory_bytes = identity.memory_bytes,
                    .sm_mhz_most = identity.sm_mhz_most,
                    .memory_mhz_most = identity.memory_mhz_most,
-                   .pcie = link(pcie_),
-                   .pcie_most = link(identity.pcie_most),
-                   .nvlinks = identity.nvlinks,
-                   .held_back = {},
-                   .xids = {},
-                   .others = {},
-                   .course = {}};
+                   .pcie = pcie_,
+                   .pcie_most = identity.pcie_most,
+                   .nvlinks = identity.nvlinks};
   if (first_s_) record.seconds = *last_s_ - *first_s_;
   // Only if the counter covers all readings, so that energy over seconds is the mean power.
   if (has_counter_ && first_joules_ && record.seconds > 0 && first_joules_at_s_ == *first_s_ &&
@@ -344,7 +334,7 @@ GpuReport GpuWatch::end(int first_rank) {
   shared_->wake.notify_all();
   const bool is_answered = shared_->answered.wait_for(
       lock, kPatience, [&] { return shared_->has_ended || shared_->answers >= question; });
-  GpuReport report{.pids = shared_->pids, .gpus = {}, .failures = shared_->failures};
+  GpuReport report{.pids = shared_->pids, .failures = shared_->failures};
   if (!is_answered)
     report.failures.push_back(fmt::format("the driver has not answered for {} s", kPatience.count() / 1000));
   for (std::size_t i = 0; i < shared_->courses.size(); ++i) {

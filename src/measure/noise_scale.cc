@@ -57,9 +57,7 @@ std::optional<NoiseScale> noise_scale(std::span<const double> small, std::span<c
     variances.push_back((small[i] - large[i]) / (1 / b - 1 / all));
     gradients.push_back((all * large[i] - b * small[i]) / (all - b));
   }
-  NoiseScale scale{.batch = {},
-                   .high = {},
-                   .variance = mean(variances),
+  NoiseScale scale{.variance = mean(variances),
                    .squared_gradient = mean(gradients),
                    .values = static_cast<int>(small.size())};
   if (scale.squared_gradient > 0) scale.batch = std::max(0.0, scale.variance / scale.squared_gradient);

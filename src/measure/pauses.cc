@@ -1,25 +1,16 @@
 #include "measure/pauses.h"
 
-#include <time.h>
-
 #include <system_error>
 
+#include "base/clock.h"
+
 namespace paceline::measure {
-namespace {
-
-double now_of(clockid_t clock) {
-  timespec now{};
-  ::clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-}  // namespace
 
 Clocks clocks_now() {
-  return {.running_s = now_of(CLOCK_MONOTONIC),
-          .with_sleep_s = now_of(CLOCK_BOOTTIME),
-          .of_day_s = now_of(CLOCK_REALTIME),
-          .processor_s = now_of(CLOCK_PROCESS_CPUTIME_ID)};
+  return {.running_s = base::seconds_of(CLOCK_MONOTONIC),
+          .with_sleep_s = base::seconds_of(CLOCK_BOOTTIME),
+          .of_day_s = base::seconds_of(CLOCK_REALTIME),
+          .processor_s = base::seconds_of(CLOCK_PROCESS_CPUTIME_ID)};
 }
 
 double paused_between(const Clocks& before, const Clocks& after, int threads) {

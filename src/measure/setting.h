@@ -6,6 +6,7 @@
 /// A new option is a row here and a row in train/given or cli/options (docs/adding.md). The program does not
 /// compile with one of them alone.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -40,16 +41,12 @@ enum class Effect : std::uint8_t {
 };
 
 struct SettingRow {
-  /// By default a difference is refused, since a record of another program may contain any key.
-  consteval SettingRow(std::string_view row_key, SettingRole row_role, Effect effect_on_time = Effect::refuse,
-                       Effect effect_on_accuracy = Effect::refuse)
-      : key(row_key), role(row_role), on_time(effect_on_time), on_accuracy(effect_on_accuracy) {}
-
   /// "global-batch": --global-batch on the command line, and the key in recipes and records.
   std::string_view key;
-  SettingRole role;
-  Effect on_time;      ///< when times a step are compared
-  Effect on_accuracy;  ///< when accuracies are compared
+  SettingRole role = SettingRole::unrecorded;
+  // By default a difference is refused, since a record of another program may contain any key.
+  Effect on_time = Effect::refuse;      ///< when times a step are compared
+  Effect on_accuracy = Effect::refuse;  ///< when accuracies are compared
 };
 
 namespace setting_table {
@@ -57,8 +54,8 @@ namespace setting_table {
 using enum SettingRole;
 using enum Effect;
 
-/// The rows are in parts, one for each table of the other rows.
-inline constexpr auto kRows = std::to_array<SettingRow>({
+/// The options of a training. The rows are in parts, one for each table of the other rows.
+inline constexpr auto kOfTrainings = std::to_array<SettingRow>({
     // One training: train/given/option_rows.cc.
     {"model", fixed, refuse, refuse},
     {"data", fixed, refuse, refuse},
@@ -161,136 +158,36 @@ inline constexpr auto kRows = std::to_array<SettingRow>({
     {"window-steps", window, none, none},
     {"warmup-steps", window, none, none},
     {"window-seconds", window, none, none},
-
-    // Messages, processes and hosts: cli/options/option_launch_rows.cc.
-    {"sizes", unrecorded},
-    {"processes", unrecorded},
-    {"hosts", unrecorded},
-    {"by", unrecorded},
-    {"meet-within", unrecorded},
-    {"meeting-secret", unrecorded},
-    {"interface", unrecorded},
-    {"restarts", unrecorded},
-    {"grace", unrecorded},
-    {"print", unrecorded},
-    {"nodes", unrecorded},
-    {"workers-per-node", unrecorded},
-    {"cores", unrecorded},
-    {"gpus-per-node", unrecorded},
-    {"gpus", unrecorded},
-    {"memory", unrecorded},
-    {"time", unrecorded},
-    {"account", unrecorded},
-    {"partition", unrecorded},
-    {"qos", unrecorded},
-    {"constraint", unrecorded},
-    {"mail", unrecorded},
-    {"setup", unrecorded},
-    {"container", unrecorded},
-    {"stage", unrecorded},
-    {"mpi", unrecorded},
-    {"slurm", unrecorded},
-    {"array", unrecorded},
-    {"name", unrecorded},
-    {"requeue", unrecorded},
-    {"script", unrecorded},
-    {"submit", unrecorded},
-    {"status", unrecorded},
-    {"plan", unrecorded},
-    {"calibrate", unrecorded},
-
-    // What is varied, and left behind: cli/options/option_study_rows.cc.
-    {"batches", unrecorded},
-    {"mode", unrecorded},
-    {"repeats", unrecorded},
-    {"compare", unrecorded},
-    {"baseline-batch", unrecorded},
-    {"large-batch", unrecorded},
-    {"rates", unrecorded},
-    {"choose-on", unrecorded},
-    {"seeds", unrecorded},
-    {"halving", unrecorded},
-    {"variants", unrecorded},
-    {"quick", unrecorded},
-    {"with-sweep", unrecorded},
-    {"with-scale", unrecorded},
-    {"with-comm", unrecorded},
-    {"with-converge", unrecorded},
-    {"only-cells", unrecorded},
-    {"measure-again", unrecorded},
-    {"out", unrecorded},
-    {"resume", unrecorded},
-    {"checkpoints", unrecorded},
-    {"checkpoint-every", unrecorded},
-    {"keep-checkpoints", unrecorded},
-    {"log-steps", unrecorded},
-    {"json", unrecorded},
-    {"timeline", unrecorded},
-    {"tensorboard", unrecorded},
-    {"tables", unrecorded},
-    {"html", unrecorded},
-    {"markdown", unrecorded},
-    {"csv", unrecorded},
-    {"records-csv", unrecorded},
-    {"mllog", unrecorded},
-    {"latex", unrecorded},
-    {"figures", unrecorded},
-    {"summary", unrecorded},
-    {"expect", unrecorded},
-    {"margin", unrecorded},
-    {"noise", unrecorded},
-    {"fail-on", unrecorded},
-    {"part", unrecorded},
-    {"mistakes", unrecorded},
-    {"top", unrecorded},
-    {"columns", unrecorded},
-    {"sample-submission", unrecorded},
-    {"decoded", unrecorded},
-    {"shards", unrecorded},
-    {"max-side", unrecorded},
-    {"quality", unrecorded},
-    {"keep-order", unrecorded},
-    {"to", unrecorded},
-    {"list", unrecorded},
-    {"cache", unrecorded},
-    {"from", unrecorded},
-    {"kernels", unrecorded},
-    {"measure", unrecorded},
-    {"input", unrecorded},
-    {"classes", unrecorded},
-    {"yes", unrecorded},
-    {"force", unrecorded},
-    {"template", unrecorded},
-    {"strict", unrecorded},
-    {"why", unrecorded},
-    {"same-machine", unrecorded},
-    {"sarif", unrecorded},
-    {"set", unrecorded},
-    {"host", unrecorded},
-    {"port", unrecorded},
-    {"token", unrecorded},
-    {"token-file", unrecorded},
-    {"no-token", unrecorded},
-    {"onnx", unrecorded},
-    {"raw-input", unrecorded},
-
-    // What is predicted: cli/options/option_predict_rows.cc.
-    {"cluster", unrecorded},
-    {"link", unrecorded},
-    {"what-if", unrecorded},
-    {"scaling", unrecorded},
-    {"efficiency", unrecorded},
-    {"at-most", unrecorded},
-    {"fidelity", unrecorded},
-    {"score", unrecorded},
-    {"calibrate-by", unrecorded},
-
-    // Trainings to an accuracy: cli/options/option_target_rows.cc.
-    {"accuracy", unrecorded},
-    {"against", unrecorded},
-    {"budget", unrecorded},
-    {"price", unrecorded},
 });
+
+/// All other options, which are unrecorded; in parts too.
+inline constexpr auto kOfCommands = std::to_array<std::string_view>(
+    {// Messages, processes and hosts: cli/options/option_launch_rows.cc.
+     "sizes", "processes", "hosts", "by", "meet-within", "meeting-secret", "interface", "restarts", "grace",
+     "print", "nodes", "workers-per-node", "cores", "gpus-per-node", "gpus", "memory", "time", "account",
+     "partition", "qos", "constraint", "mail", "setup", "container", "stage", "mpi", "slurm", "array", "name",
+     "requeue", "script", "submit", "status", "plan", "calibrate",
+     // What is varied, and left behind: cli/options/option_study_rows.cc.
+     "batches", "mode", "repeats", "compare", "baseline-batch", "large-batch", "rates", "choose-on", "seeds",
+     "halving", "variants", "quick", "with-sweep", "with-scale", "with-comm", "with-converge", "only-cells",
+     "measure-again", "out", "resume", "checkpoints", "checkpoint-every", "keep-checkpoints", "log-steps",
+     "json", "timeline", "tensorboard", "tables", "html", "markdown", "csv", "records-csv", "mllog", "latex",
+     "figures", "summary", "expect", "margin", "noise", "fail-on", "part", "mistakes", "top", "columns",
+     "sample-submission", "decoded", "shards", "max-side", "quality", "keep-order", "to", "list", "cache",
+     "from", "kernels", "measure", "input", "classes", "yes", "force", "template", "strict", "why",
+     "same-machine", "sarif", "set", "host", "port", "token", "token-file", "no-token", "onnx", "raw-input",
+     // What is predicted: cli/options/option_predict_rows.cc.
+     "cluster", "link", "what-if", "scaling", "efficiency", "at-most", "fidelity", "score", "calibrate-by",
+     // Trainings to an accuracy: cli/options/option_target_rows.cc.
+     "accuracy", "against", "budget", "price"});
+
+/// All options, in that order.
+inline constexpr auto kRows = [] {
+  std::array<SettingRow, kOfTrainings.size() + kOfCommands.size()> rows{};
+  auto* const rest = std::ranges::copy(kOfTrainings, rows.begin()).out;
+  std::ranges::transform(kOfCommands, rest, [](std::string_view key) { return SettingRow{.key = key}; });
+  return rows;
+}();
 
 /// The index of the row of `key`; kRows.size() if there is none.
 constexpr std::size_t row_of(std::string_view key) {

@@ -89,15 +89,6 @@ std::vector<double> transfers(std::span<const std::vector<double>> turn_seconds)
   return shortest;
 }
 
-CommunicationTime& CommunicationTime::operator+=(const CommunicationTime& other) {
-  total += other.total;
-  transfer += other.transfer;
-  late_peer += other.late_peer;
-  exposed_transfer += other.exposed_transfer;
-  exposed_wait += other.exposed_wait;
-  return *this;
-}
-
 std::vector<CommunicationTime> communication_times(std::span<const CollectiveTimes> collectives,
                                                    std::span<const double> transfer,
                                                    std::span<const Interval> blocked) {
@@ -130,7 +121,13 @@ std::vector<Interval> exposed_waits(std::span<const CollectiveTimes> collectives
 
 CommunicationTime sum(std::span<const CommunicationTime> times) {
   CommunicationTime total;
-  for (const auto& time : times) total += time;
+  for (const auto& time : times) {
+    total.total += time.total;
+    total.transfer += time.transfer;
+    total.late_peer += time.late_peer;
+    total.exposed_transfer += time.exposed_transfer;
+    total.exposed_wait += time.exposed_wait;
+  }
   return total;
 }
 

@@ -71,9 +71,6 @@ struct CommunicationTime {
   double late_peer = 0;
   double exposed_transfer = 0;
   double exposed_wait = 0;  ///< for a later rank, with nothing else to do
-  [[nodiscard]] double exposed() const { return exposed_transfer + exposed_wait; }
-  [[nodiscard]] double overlapped() const { return total - exposed(); }
-  CommunicationTime& operator+=(const CommunicationTime& other);
 };
 
 /// One entry per collective; their sum is the rank's communication.

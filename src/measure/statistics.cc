@@ -205,14 +205,12 @@ std::vector<Candidate> candidates(std::span<const Record* const> records, std::i
   return found;
 }
 
-bool ranks_before(const Candidate& a, const Candidate& b) {
-  if (a.failure.empty() != b.failure.empty()) return a.failure.empty();
-  if (a.reached != b.reached) return a.reached > b.reached;
-  return a.accuracy != b.accuracy ? a.accuracy > b.accuracy : a.loss < b.loss;
-}
-
 void rank(std::vector<Candidate>& candidates) {
-  std::stable_sort(candidates.begin(), candidates.end(), ranks_before);
+  std::ranges::stable_sort(candidates, [](const Candidate& a, const Candidate& b) {
+    if (a.failure.empty() != b.failure.empty()) return a.failure.empty();
+    if (a.reached != b.reached) return a.reached > b.reached;
+    return a.accuracy != b.accuracy ? a.accuracy > b.accuracy : a.loss < b.loss;
+  });
 }
 
 bool ties_with(const Candidate& best, const Candidate& other, std::int64_t samples) {

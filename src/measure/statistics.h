@@ -43,10 +43,8 @@ struct Candidate {
 [[nodiscard]] std::vector<Candidate> candidates(
     std::span<const Record* const> records, std::int64_t epochs = std::numeric_limits<std::int64_t>::max());
 
-/// Whether `a` is better than `b`: trained for longer (it was kept before), then the higher mean accuracy,
-/// then the lower mean loss.
-[[nodiscard]] bool ranks_before(const Candidate& a, const Candidate& b);
-/// Sorts by ranks_before(); equal candidates keep their order.
+/// Sorts, the best first: trained for longest (it was kept before), then the highest mean accuracy, then the
+/// lowest mean loss. Equal candidates keep their order.
 void rank(std::vector<Candidate>& candidates);
 
 /// Whether `other` cannot be told from the better `best`: its mean accuracy on `samples` validation images is

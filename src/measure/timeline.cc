@@ -115,8 +115,7 @@ std::optional<LastStepsRecord> last_steps(std::span<const RankSteps> ranks, std:
     else
       most_ranks /= 2;
   LastStepsRecord record{.steps = static_cast<std::int64_t>(steps),
-                         .ranks_left_out = static_cast<int>(ranks.size() - places.size()),
-                         .ranks = {}};
+                         .ranks_left_out = static_cast<int>(ranks.size() - places.size())};
   const double origin = shown(ranks.front(), steps).begin;
   for (const std::size_t place : places)
     record.ranks.push_back(columns_of(ranks[place], steps, origin, shares_clock));

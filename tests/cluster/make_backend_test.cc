@@ -34,7 +34,7 @@ TEST(MakeBackend, UsesNothingThatOneProcessCannotStart) {
   const std::string problem = "forward, a layer";
   for (const bool is_measured : {false, true}) {
     std::vector<engine::PreparedKernels> prepared(3);
-    const auto run = [&](comm::InterProcessComm& processes) {
+    const auto run = [&](comm::ProcessGroup& processes) {
       const int process = processes.process();
       const auto prepare = [&](const engine::KernelRequest& request) {
         engine::PreparedKernels made{.chosen_by = "heuristics", .passed_over = request.passed_over};

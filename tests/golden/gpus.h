@@ -23,8 +23,8 @@ inline measure::GpuRecord make_gpu(int rank) {
                          .watts_limit = 700,
                          .memory_bytes = 80'000'000'000,
                          .sm_mhz_most = 1980,
-                         .pcie = measure::GpuLinkRecord{.generation = 5, .width = 16},
-                         .pcie_most = measure::GpuLinkRecord{.generation = 5, .width = 16},
+                         .pcie = base::PcieLink{.generation = 5, .width = 16},
+                         .pcie_most = base::PcieLink{.generation = 5, .width = 16},
                          .held_back = std::map<std::string, double>{},
                          .others = std::vector<measure::GpuProcessRecord>{}};
   gpu.course = {.at_s = {0, 0.5, 1, 1.5},

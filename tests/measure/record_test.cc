@@ -28,7 +28,7 @@ void fill_later_fields(Record& r) {
   gpu.seconds = 1.5;
   gpu.energy_j = 812.5;
   gpu.energy_by = "counter";
-  gpu.pcie = GpuLinkRecord{.generation = 4, .width = 8};
+  gpu.pcie = base::PcieLink{.generation = 4, .width = 8};
   gpu.held_back = std::map<std::string, double>{{"power cap", 0.25}};
   gpu.others = std::vector<GpuProcessRecord>{{.pid = 41, .name = "python3", .share = 0.5}};
   gpu.course.utilisation = {0.5, 1};

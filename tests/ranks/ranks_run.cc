@@ -171,7 +171,7 @@ int main(int count, char** words) {
     const int local = std::atoi(words[2]);
     const auto launch = comm::read_launch([](const char* name) -> const char* { return std::getenv(name); });
     const auto wire = launch.meeting_host.empty() ? comm::mpi::open_wire(launch, words[1])
-                                                  : comm::gloo::open_wire(launch, words[1]);
+                                                  : comm::gloo::open_wire(launch, {}, words[1]);
     comm::ProcessGroup processes(*wire, {.ranks_each = local, .shared_memory = count == 3},
                                  [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); });
     auto communicators = comm::make_local(local, {.across = &processes});

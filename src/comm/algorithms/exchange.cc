@@ -71,7 +71,7 @@ class Exchange {
         room_(room),
         round_(round) {}
 
-  Moved small() {
+  Traffic small() {
     const auto in = room_.take(others_.size(), src_.size_bytes());
     for (std::size_t i = 0; i < others_.size(); ++i) {
       send(others_[i], src_);
@@ -83,7 +83,7 @@ class Exchange {
     return moved_;
   }
 
-  Moved large() {
+  Traffic large() {
     const std::size_t blocks = blocks_of(src_.size(), kBlock);
     for (std::size_t k = 0; k <= blocks; ++k) {
       if (k > 0) gather(block(k - 1));
@@ -95,7 +95,7 @@ class Exchange {
     return moved_;
   }
 
-  Moved large_as_bf16() {
+  Traffic large_as_bf16() {
     const std::size_t blocks = blocks_of(src_.size(), kBlock);
     const auto room = room_.take(1, kBlock * (sizeof(float) + 4 * sizeof(base::BFloat16)));
     const std::span wide(reinterpret_cast<float*>(room.data()), kBlock);
@@ -129,7 +129,7 @@ class Exchange {
   }
 
   /// Block k of a reduce-scatter is piece k of every process's part.
-  Moved reduce_scatter() {
+  Traffic reduce_scatter() {
     const std::size_t length = std::max(kBlock / static_cast<std::size_t>(processes_), std::size_t{1});
     for (std::size_t begin = 0; begin < dst_.size(); begin += length) {
       const std::size_t count = std::min(length, dst_.size() - begin);
@@ -214,7 +214,7 @@ class Exchange {
   }
   void run() {
     round_(sends_, receives_);
-    ++moved_.rounds;
+    ++moved_.steps;
     sends_.clear();
     receives_.clear();
   }
@@ -227,7 +227,7 @@ class Exchange {
   const Round& round_;
   std::vector<Send> sends_;
   std::vector<Receive> receives_;
-  Moved moved_;
+  Traffic moved_;
 };
 
 void copy(std::span<const float> src, std::span<float> dst) {
@@ -241,8 +241,8 @@ std::span<std::byte> ExchangeRoom::take(std::size_t count, std::size_t bytes) {
   return buffer_.as<std::byte>().first(count * bytes);
 }
 
-Moved exchange_all_reduce(std::span<const float> src, std::span<float> dst, int process, int processes,
-                          ExchangeRoom& room, const Round& round, WireFormat wire_format) {
+Traffic exchange_all_reduce(std::span<const float> src, std::span<float> dst, int process, int processes,
+                            ExchangeRoom& room, const Round& round, WireFormat wire_format) {
   if (processes == 1) copy(src, dst);
   if (processes == 1 || src.empty()) return {};
   Exchange exchange(src, dst, process, processes, room, round);
@@ -250,15 +250,15 @@ Moved exchange_all_reduce(std::span<const float> src, std::span<float> dst, int 
   return wire_format == WireFormat::bf16 ? exchange.large_as_bf16() : exchange.large();
 }
 
-Moved exchange_reduce_scatter(std::span<const float> src, std::span<float> dst, int process, int processes,
-                              ExchangeRoom& room, const Round& round) {
+Traffic exchange_reduce_scatter(std::span<const float> src, std::span<float> dst, int process, int processes,
+                                ExchangeRoom& room, const Round& round) {
   if (processes == 1) copy(src, dst);
   if (processes == 1 || dst.empty()) return {};
   return Exchange(src, dst, process, processes, room, round).reduce_scatter();
 }
 
-Moved exchange_all_gather(std::span<const std::byte> mine, std::span<std::byte> all, int process,
-                          int processes, const Round& round) {
+Traffic exchange_all_gather(std::span<const std::byte> mine, std::span<std::byte> all, int process,
+                            int processes, const Round& round) {
   const std::size_t bytes = mine.size();
   std::byte* const own = all.data() + static_cast<std::size_t>(process) * bytes;
   if (bytes > 0 && own != mine.data()) std::memcpy(own, mine.data(), bytes);
@@ -271,7 +271,7 @@ Moved exchange_all_gather(std::span<const std::byte> mine, std::span<std::byte> 
   }
   round(sends, receives);
   const auto moved = static_cast<std::int64_t>(bytes) * (processes - 1);
-  return {.rounds = 1, .bytes_sent = moved, .bytes_received = moved};
+  return {.steps = 1, .bytes_sent = moved, .bytes_received = moved};
 }
 
 }  // namespace paceline::comm

@@ -8,19 +8,13 @@
 #include <span>
 
 #include "base/buffer.h"
+#include "comm/communicator.h"
 #include "comm/wire.h"
 
 namespace paceline::comm {
 
 /// Sends and receives one round of messages on its channel, or throws. The algorithms below are built on it.
 using Round = std::function<void(std::span<const Send>, std::span<const Receive>)>;
-
-/// What a process sent and received.
-struct Moved {
-  std::int64_t rounds = 0;
-  std::int64_t bytes_sent = 0;
-  std::int64_t bytes_received = 0;
-};
 
 /// Buffer for received data before it is summed. Grows to the largest call and keeps that size.
 class ExchangeRoom {
@@ -42,21 +36,22 @@ enum class WireFormat { fp32, bf16 };
 ///
 /// Cost     up to kExchangeSmall bytes: 1 round, (P-1) X bytes, always fp32. More: 1 round per block and one
 ///          more, 2 (P-1)/P X bytes; half of that as bf16
-Moved exchange_all_reduce(std::span<const float> src, std::span<float> dst, int process, int processes,
-                          ExchangeRoom& room, const Round& round, WireFormat wire_format = WireFormat::fp32);
+Traffic exchange_all_reduce(std::span<const float> src, std::span<float> dst, int process, int processes,
+                            ExchangeRoom& room, const Round& round,
+                            WireFormat wire_format = WireFormat::fp32);
 
 /// The same sum, but process p gets only part p: `src` [processes * dst.size()]; `dst` may be that part of
 /// `src`.
 ///
 /// Cost     1 round per block, (P-1)/P |src| bytes, as fp32
-Moved exchange_reduce_scatter(std::span<const float> src, std::span<float> dst, int process, int processes,
-                              ExchangeRoom& room, const Round& round);
+Traffic exchange_reduce_scatter(std::span<const float> src, std::span<float> dst, int process, int processes,
+                                ExchangeRoom& room, const Round& round);
 
 /// Gathers every process's `mine` into `all`, in the order of processes. `mine` may be its own part of `all`.
 ///
 /// Cost     1 round, (P-1) |mine| bytes
-Moved exchange_all_gather(std::span<const std::byte> mine, std::span<std::byte> all, int process,
-                          int processes, const Round& round);
+Traffic exchange_all_gather(std::span<const std::byte> mine, std::span<std::byte> all, int process,
+                            int processes, const Round& round);
 
 inline constexpr std::size_t kExchangeSmall = 8192;                  ///< bytes
 inline constexpr std::size_t kExchangeBlock = std::size_t{1} << 20;  ///< bytes

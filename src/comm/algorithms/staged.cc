@@ -208,17 +208,13 @@ bool Staged::small(std::span<const float> src, std::span<float> dst) {
   raise(Slot::sums, number);
   fetch_for_writing(slot(Slot::given, process_, next_),
                     src.size_bytes());  // free: number + 1 - kSlots was added up
-  moved_.rounds = 1;
+  moved_.steps = 1;
   moved_.bytes_received = static_cast<std::int64_t>(others_.size() * src.size_bytes());
   return true;
 }
 
-bool Staged::all_reduce(std::span<const float> src, std::span<float> dst, const KeepWaiting& keep_waiting) {
-  return all_reduce(src, dst, {}, keep_waiting);
-}
-
-bool Staged::all_reduce(std::span<const float> src, std::span<float> dst,
-                        std::span<const SharedMemory> common, const KeepWaiting& keep_waiting) {
+bool Staged::all_reduce(std::span<const float> src, std::span<float> dst, const KeepWaiting& keep_waiting,
+                        std::span<const SharedMemory> common) {
   begin(keep_waiting);
   if (src.empty()) return true;
   if (src.size_bytes() <= std::min(kExchangeSmall, block_bytes_)) return small(src, dst);
@@ -232,7 +228,7 @@ bool Staged::all_reduce(std::span<const float> src, std::span<float> dst,
   copy_bytes(slot(Slot::given, process_, number), &place, sizeof place);
   raise(Slot::given, number);
   if (!wait_for_all(Slot::given, number + 1)) return false;
-  moved_.rounds = 1;
+  moved_.steps = 1;
   const bool everywhere = place != kApart && std::all_of(others_.begin(), others_.end(), [&](int other) {
                             return std::memcmp(slot(Slot::given, other, number), &place, sizeof place) == 0;
                           });
@@ -247,7 +243,7 @@ void Staged::reduce_in_place(std::span<const SharedMemory> common, std::size_t p
   for (const auto& block : common) values.push_back(reinterpret_cast<float*>(block.bytes().data() + place));
   const Segment mine = direct_segment(count, process_, processes_);
   direct_all_reduce(std::vector<const float*>(values.begin(), values.end()), values, mine);
-  ++moved_.rounds;
+  ++moved_.steps;
   moved_.bytes_sent = moved_.bytes_received =
       static_cast<std::int64_t>(others_.size() * mine.count() * sizeof(float));
 }
@@ -265,7 +261,7 @@ bool Staged::staged(std::span<const float> src, std::span<float> dst) {
     if (k >= 2 && !take(dst, block(k - 2), number(k - 2))) return false;
   }
   next_ += static_cast<std::uint32_t>(blocks);
-  moved_.rounds += static_cast<std::int64_t>(blocks) + 2;
+  moved_.steps += static_cast<std::int64_t>(blocks) + 2;
   return true;
 }
 
@@ -293,7 +289,7 @@ bool Staged::reduce_scatter(std::span<const float> src, std::span<float> dst,
     direct_sum(parts_, {0, count}, dst.data() + begin);
     raise(Slot::sums, next_);
     moved_.bytes_received += static_cast<std::int64_t>(others_.size() * count * sizeof(float));
-    ++moved_.rounds;
+    ++moved_.steps;
   }
   return true;
 }
@@ -316,7 +312,7 @@ bool Staged::all_gather(std::span<const std::byte> mine, std::span<std::byte> al
       moved_.bytes_received += static_cast<std::int64_t>(bytes);
     }
     raise(Slot::sums, next_);
-    ++moved_.rounds;
+    ++moved_.steps;
   }
   return true;
 }
@@ -336,7 +332,7 @@ bool Staged::broadcast(std::span<std::byte> bytes, int root, const KeepWaiting& 
       moved_.bytes_received += static_cast<std::int64_t>(piece.size());
     }
     raise(Slot::sums, next_);
-    ++moved_.rounds;
+    ++moved_.steps;
   }
   return true;
 }
@@ -347,7 +343,7 @@ bool Staged::barrier(const KeepWaiting& keep_waiting) {
   raise(Slot::given, number);
   if (!wait_for_all(Slot::given, number + 1)) return false;
   raise(Slot::sums, number);
-  moved_.rounds = 1;
+  moved_.steps = 1;
   return true;
 }
 

@@ -28,13 +28,11 @@ class Staged {
   /// were waited for, and the stream must not be used any more. Sums are in the tree's order
   /// (base/summation_tree.h); buffers may coincide as in comm/wire.h.
   using KeepWaiting = std::function<bool()>;
+  /// The values may lie in `common` [process], one block per process that all can access (equal sizes; every
+  /// process passes it). If the reduction is in place, at the same offset in every process, nothing is
+  /// copied.
   [[nodiscard]] bool all_reduce(std::span<const float> src, std::span<float> dst,
-                                const KeepWaiting& keep_waiting);
-  /// The same for values that may lie in `common` [process], one block per process that all can access (equal
-  /// sizes; every process passes it). If the reduction is in place, at the same offset in every process,
-  /// nothing is copied.
-  [[nodiscard]] bool all_reduce(std::span<const float> src, std::span<float> dst,
-                                std::span<const SharedMemory> common, const KeepWaiting& keep_waiting);
+                                const KeepWaiting& keep_waiting, std::span<const SharedMemory> common = {});
   [[nodiscard]] bool reduce_scatter(std::span<const float> src, std::span<float> dst,
                                     const KeepWaiting& keep_waiting);
   [[nodiscard]] bool all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
@@ -44,7 +42,7 @@ class Staged {
 
   [[nodiscard]] std::vector<int> missing() const;
   /// Traffic of the last collective.
-  [[nodiscard]] const Moved& moved() const { return moved_; }
+  [[nodiscard]] const Traffic& moved() const { return moved_; }
 
  private:
   enum class Slot { given, sums };
@@ -78,7 +76,7 @@ class Staged {
   std::vector<std::uint32_t> given_;  ///< [process]: blocks known to have been given
   Slot waited_for_ = Slot::given;
   std::uint32_t waited_until_ = 0;
-  Moved moved_;
+  Traffic moved_;
 };
 
 }  // namespace paceline::comm

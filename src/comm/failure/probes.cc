@@ -157,7 +157,7 @@ void SurvivorProbe::answer_all() {
 }
 
 Called probe_survivors(int process, std::span<const Address> addresses) {
-  Called called{.lowest = process, .missing = {}};
+  Called called{.lowest = process};
   std::vector<std::string> silent_hosts;
   for (int other = 1; other < process; ++other) {
     if (answers(addresses[static_cast<std::size_t>(other)], silent_hosts)) {

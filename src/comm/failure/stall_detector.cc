@@ -1,7 +1,5 @@
 #include "comm/failure/stall_detector.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 
 namespace paceline::comm {
@@ -11,13 +9,6 @@ namespace {
 constexpr double kStaysAlive = 0.01;
 constexpr double kIsWorkAtOnce = 0.03;  ///< seconds of a core: more than the system charges by mistake
 constexpr double kIsWorkAfter = 0.8;    ///< seconds: two heartbeats, each possibly early
-
-double processor_s(const rusage& used) {
-  const auto seconds_of = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
-}
 
 }  // namespace
 
@@ -34,7 +25,7 @@ bool WorkMeter::has_worked() {
   ::getrusage(RUSAGE_SELF, &whole);
   ::getrusage(RUSAGE_THREAD, &own);
   const auto now = base::Clock::now();
-  const double seconds = processor_s(whole) - processor_s(own);
+  const double seconds = base::processor_s(whole) - base::processor_s(own);
   const std::int64_t blocks = whole.ru_inblock + whole.ru_oublock + whole.ru_majflt;
   const bool has_computed = effort_.is_work(seconds - processor_s_, base::seconds(now - asked_));
   const bool worked = has_computed || blocks != blocks_;

@@ -113,22 +113,13 @@ class GlooWire final : public Wire {
   GlooWire(const Launch& launch, const std::function<void(const std::string&)>& say)
       : process_(launch.process), processes_(launch.processes) {
     try {
-      const MeetingPlace place{.host = launch.meeting_host,
-                               .port = launch.meeting_port,
-                               .ports = launch.meeting_ports,
-                               .listen_at = launch.listen_at,
-                               .process = process_,
-                               .processes = processes_,
-                               .job = launch.job,
-                               .secret = launch.secret,
-                               .say = say};
-      if (process_ == 0) server_.emplace(place);
+      if (process_ == 0) server_.emplace(launch, say);
       if (process_ == 0 && launch.secret.empty() && say)
         say(fmt::format(
             "the meeting at {}:{} is open: whoever reaches this port can take part in the run; to close "
             "it, give all processes the same PACELINE_SECRET",
             launch.meeting_host, server_->port()));
-      Meeting meeting(place, launch.meet_within);
+      Meeting meeting(launch, say);
       ::gloo::transport::tcp::attr attributes;
       attributes.hostname = launch.own_address.empty() ? meeting.own_address() : launch.own_address;
       auto device = ::gloo::transport::tcp::CreateDevice(attributes);

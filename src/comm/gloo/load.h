@@ -32,13 +32,12 @@ inline constexpr base::Module kModule{.kind = base::ErrorKind::comm,
                                       .remedy = "install libgloo0 (Debian: apt-get install libgloo0)",
                                       .global = true};
 
-/// Opens the module and meets the other processes of `launch`. `say` as in comm::open_wire.
+/// Opens the module, of `folder` as in open_module(), and meets the other processes of `launch`. `say` as in
+/// comm::open_wire.
 ///
 /// Errors   as open_module, and Error(comm) when the others do not come
 [[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch,
-                                              const std::function<void(const std::string&)>& say);
-/// The same with the module in `folder`.
-[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch, const std::filesystem::path& folder,
-                                              const std::function<void(const std::string&)>& say = {});
+                                              const std::function<void(const std::string&)>& say,
+                                              const std::filesystem::path& folder = {});
 
 }  // namespace paceline::comm::gloo

@@ -27,12 +27,6 @@ using std::chrono::milliseconds;
 /// How long processes wait for one another before they say for whom.
 constexpr milliseconds kToWaitInSilence{10000};
 
-/// "29500", "29501 to 29508"
-std::string ports_of(const MeetingPlace& place) {
-  if (place.ports == 1) return std::to_string(place.port);
-  return fmt::format("{} to {}", place.port, place.port_at(place.ports - 1));
-}
-
 bool wait_for(int socket, short event, Clock::time_point until) {
   const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now()).count();
   pollfd waiting{socket, event, 0};
@@ -45,28 +39,25 @@ void limit(int socket, milliseconds longest) {
   ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
 }
 
-/// A connection to `address`, any of its addresses, or -1 and the errno of the last one. Each address is
+/// A connection to `address`, any of its addresses, or none and the errno of the last one. Each address is
 /// tried for at most `patience`: a firewall that drops packets would hold it for minutes.
-int connect_to(const std::string& address, std::uint16_t port, milliseconds patience) {
+base::Descriptor connect_to(const std::string& address, std::uint16_t port, milliseconds patience) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   errno = 0;
-  if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &wanted, &found) != 0) return -1;
+  if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &wanted, &found) != 0) return {};
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> list(found, ::freeaddrinfo);
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    const int socket = ::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (socket < 0) continue;
-    limit(socket, patience);
-    if (::connect(socket, one->ai_addr, one->ai_addrlen) == 0) {
-      limit(socket, milliseconds(0));
+    base::Descriptor socket(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!socket.is_open()) continue;
+    limit(socket.get(), patience);
+    if (::connect(socket.get(), one->ai_addr, one->ai_addrlen) == 0) {
+      limit(socket.get(), milliseconds(0));
       return socket;
     }
-    const int error = errno;
-    ::close(socket);
-    errno = error;
   }
-  return -1;
+  return {};
 }
 
 /// ", whose name has no address here" if that is the reason why nobody was found; else "".
@@ -92,32 +83,28 @@ bool send_all(int socket, std::string_view bytes) {
 
 }  // namespace
 
-Meeting::Meeting(const MeetingPlace& place, milliseconds longest)
-    : place_(fmt::format("{}:{}", place.host, ports_of(place))),
-      process_(place.process),
-      processes_(place.processes),
-      say_(place.say),
-      longest_(longest) {
+Meeting::Meeting(const Launch& launch, const Say& say)
+    : launch_(launch), say_(say), place_(fmt::format("{}:{}", launch.meeting_host, ports_of(launch))) {
   // With several ports the answering process may be a stranger, so the patience is short; a busy process 0 is
   // asked again.
-  const milliseconds patience(place.ports == 1 ? 5000 : 1000);
-  const auto begin = Clock::now(), until = begin + longest;
+  const milliseconds patience(launch.meeting_ports == 1 ? 5000 : 1000);
+  const auto begin = Clock::now(), until = begin + launch.meet_within;
   bool is_silent = true;
   for (auto pause = milliseconds(10);; pause = std::min(2 * pause, milliseconds(500))) {
-    for (int number = 0; number < place.ports; ++number)
-      if (try_port(place, number, patience)) return;
-    const auto why = why_not_.empty() ? found_by(place.host) : fmt::format(" ({})", why_not_);
+    for (int number = 0; number < launch.meeting_ports; ++number)
+      if (try_port(launch.meeting_port_at(number), patience)) return;
+    const auto why = why_not_.empty() ? found_by(launch.meeting_host) : fmt::format(" ({})", why_not_);
     if (Clock::now() > until)
       base::fail(base::ErrorKind::comm,
                  "gloo: process 0 was not found at MASTER_ADDR:MASTER_PORT {} within {} s{}; check that the "
                  "process with RANK=0 was started there, that no firewall blocks the port, and that no other "
                  "process has met it as RANK={}",
-                 place_, longest.count() / 1000, why, process_);
+                 place_, launch.meet_within.count(), why, launch.process);
     if (say_ && is_silent && Clock::now() > begin + kToWaitInSilence) {
       say_(
           fmt::format("process {} has not reached process 0 at MASTER_ADDR:MASTER_PORT {} yet{}; it goes on "
                       "trying, {} s in all (--meet-within)",
-                      process_, place_, why, longest.count() / 1000));
+                      launch.process, place_, why, launch.meet_within.count()));
       is_silent = false;
     }
     std::this_thread::sleep_for(pause);
@@ -127,45 +114,40 @@ Meeting::Meeting(const MeetingPlace& place, milliseconds longest)
 /// Whether process 0 answers at that port; `patience` is for connecting and for each answer.
 ///
 /// Errors   those of the constructor
-bool Meeting::try_port(const MeetingPlace& place, int number, milliseconds patience) {
-  socket_ = connect_to(place.host, place.port_at(number), patience);
-  if (socket_ < 0) {
+bool Meeting::try_port(std::uint16_t port, milliseconds patience) {
+  socket_ = connect_to(launch_.meeting_host, port, patience);
+  if (!socket_.is_open()) {
     if (errno == ECONNREFUSED && why_not_.empty())
       why_not_ = "nobody listens there: the meeting has not begun or is over";
     return false;
   }
   const int on = 1;
-  ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  try {
-    const auto why = greet(place, patience);
-    if (why.empty()) {
-      place_ = fmt::format("{}:{}", place.host, place.port_at(number));
-      return true;
-    }
-    why_not_ = fmt::format("port {}: {}", place.port_at(number), why);
-  } catch (const base::Error&) {
-    ::close(std::exchange(socket_, -1));
-    throw;
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const auto why = greet(patience);
+  if (why.empty()) {
+    place_ = fmt::format("{}:{}", launch_.meeting_host, port);
+    return true;
   }
-  ::close(std::exchange(socket_, -1));
+  why_not_ = fmt::format("port {}: {}", port, why);
+  socket_.close();
   return false;
 }
 
-std::string Meeting::greet(const MeetingPlace& place, milliseconds patience) {
+std::string Meeting::greet(milliseconds patience) {
   const auto nonce = make_nonce();
   if (nonce.empty()) base::fail(base::ErrorKind::comm, "gloo: this host has no random numbers to meet with");
-  const auto hello = hello_of(place, nonce);
+  const auto hello = hello_of(launch_, nonce);
   const auto ask = [&](const std::string& line) {
-    return send_all(socket_, line + '\n') ? receive_line(Clock::now() + patience) : std::nullopt;
+    return send_all(socket_.get(), line + '\n') ? receive_line(Clock::now() + patience) : std::nullopt;
   };
   const auto fail = [&](std::string_view why) {  // the search for process 0 is over
     base::fail(base::ErrorKind::comm,
-               "gloo: process {} cannot meet the others at MASTER_ADDR:MASTER_PORT {}: {}", process_, place_,
-               why);
+               "gloo: process {} cannot meet the others at MASTER_ADDR:MASTER_PORT {}: {}", launch_.process,
+               place_, why);
   };
   // With one port, process 0 can be nowhere else.
   const auto other = [&](std::string_view why) {
-    if (place.ports == 1) fail(why);
+    if (launch_.meeting_ports == 1) fail(why);
     return std::string(why);
   };
   const auto refusal = [&](const std::optional<std::string>& line) -> std::string {
@@ -184,21 +166,21 @@ std::string Meeting::greet(const MeetingPlace& place, milliseconds patience) {
   const auto challenge = ask(hello);
   const auto words = challenge ? words_of(*challenge) : std::vector<std::string>();
   if (words.size() != 3 || words[0] != kMeeting) return refusal(challenge);
-  if (!is_same_proof(words[2], proof_of(place.secret, "server", hello, words[1]))) {
+  if (!is_same_proof(words[2], proof_of(launch_.secret, "server", hello, words[1]))) {
     // So that process 0 says it too. Behind one of several ports may be the process 0 of another run.
-    if (place.ports == 1) (void)send_all(socket_, "another secret\n");
+    if (launch_.meeting_ports == 1) (void)send_all(socket_.get(), "another secret\n");
     return other("process 0 has another secret; give all processes the same PACELINE_SECRET");
   }
-  const auto welcome = ask(proof_of(place.secret, "guest", hello, words[1]));
+  const auto welcome = ask(proof_of(launch_.secret, "guest", hello, words[1]));
   return welcome == kWelcome ? "" : refusal(welcome);
 }
 
 std::optional<std::string> Meeting::receive_line(Clock::time_point until) {
   std::string line;
   while (line.size() < kLongestGreeting) {
-    if (!wait_for(socket_, POLLIN, until)) return "";
+    if (!wait_for(socket_.get(), POLLIN, until)) return "";
     char letter = 0;
-    const auto count = ::recv(socket_, &letter, 1, 0);
+    const auto count = ::recv(socket_.get(), &letter, 1, 0);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return std::nullopt;
     if (letter == '\n') return line;
@@ -207,10 +189,8 @@ std::optional<std::string> Meeting::receive_line(Clock::time_point until) {
   return line;
 }
 
-Meeting::~Meeting() { ::close(socket_); }
-
 void Meeting::send(const std::string& bytes) {
-  if (!send_all(socket_, bytes))
+  if (!send_all(socket_.get(), bytes))
     base::fail(base::ErrorKind::comm, "gloo: the connection to process 0 at {} is broken", place_);
 }
 
@@ -218,13 +198,13 @@ std::string Meeting::receive(std::size_t bytes, Clock::time_point until, const s
   std::string text(bytes, '\0');
   std::size_t have = 0;
   while (have < bytes) {
-    if (!wait_for(socket_, POLLIN, until))
+    if (!wait_for(socket_.get(), POLLIN, until))
       base::fail(
           base::ErrorKind::comm,
           "gloo: {} did not arrive in time from process 0 at MASTER_ADDR:MASTER_PORT {}; check that all "
           "WORLD_SIZE processes were started and that no other program uses this port",
           what, place_);
-    const auto count = ::recv(socket_, text.data() + have, bytes - have, 0);
+    const auto count = ::recv(socket_.get(), text.data() + have, bytes - have, 0);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0)
       base::fail(base::ErrorKind::comm,
@@ -245,25 +225,25 @@ std::string Meeting::ask(const std::string& key, milliseconds longest) {
   const auto until = Clock::now() + longest;
   send(fmt::format("g{}{}", length_of(key.size()), key));
   // Process 0 speaks for all, since all wait for the same one.
-  if (say_ && process_ == 0 && longest > kToWaitInSilence &&
-      !wait_for(socket_, POLLIN, Clock::now() + kToWaitInSilence))
+  if (say_ && launch_.process == 0 && longest > kToWaitInSilence &&
+      !wait_for(socket_.get(), POLLIN, Clock::now() + kToWaitInSilence))
     say_(
         fmt::format("process {} has not come to process 0 at MASTER_ADDR:MASTER_PORT {} yet; the others wait "
                     "for it, {} s in all (--meet-within)",
-                    key, place_, longest_.count() / 1000));
+                    key, place_, launch_.meet_within.count()));
   const auto what = fmt::format("the contribution of process {}", key);
   const std::size_t size = read_length(receive(4, until, what));
-  if (size > longest_value(processes_))
+  if (size > longest_value(launch_.processes))
     base::fail(base::ErrorKind::comm, "gloo: {} has {} bytes", what, size);
   return receive(size, until, what);
 }
 
 std::vector<char> Meeting::get(const std::string& key) {
-  const auto text = ask(key, longest_);
+  const auto text = ask(key, launch_.meet_within);
   return {text.begin(), text.end()};
 }
 
-void Meeting::wait(const std::vector<std::string>& keys) { wait(keys, longest_); }
+void Meeting::wait(const std::vector<std::string>& keys) { wait(keys, launch_.meet_within); }
 void Meeting::wait(const std::vector<std::string>& keys, const milliseconds& longest) {
   const auto until = Clock::now() + longest;
   for (const auto& key : keys) (void)ask(key, std::chrono::duration_cast<milliseconds>(until - Clock::now()));
@@ -272,12 +252,8 @@ void Meeting::wait(const std::vector<std::string>& keys, const milliseconds& lon
 std::string Meeting::own_address() const {
   sockaddr_storage here{};
   socklen_t size = sizeof here;
-  char text[NI_MAXHOST] = {};
-  ::getsockname(socket_, reinterpret_cast<sockaddr*>(&here), &size);
-  ::getnameinfo(reinterpret_cast<sockaddr*>(&here), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
-  std::string address = text;
-  if (address.starts_with("::ffff:")) address.erase(0, 7);  // an IPv4 address, as an IPv6 socket reports it
-  return address;
+  ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&here), &size);
+  return as_text(here, size);
 }
 
 }  // namespace paceline::comm::gloo

@@ -13,23 +13,21 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "comm/gloo/meeting_server.h"
 
 namespace paceline::comm::gloo {
 
 class Meeting final : public ::gloo::rendezvous::Store {
  public:
-  /// Connects, and retries until `longest` has passed, since process 0 may start later, or have too many
-  /// connections at the moment. Of several ports, each try visits all and skips those where somebody else
-  /// answers. After ten seconds without process 0 it says so, once.
+  /// Connects, and retries until launch.meet_within has passed, since process 0 may start later, or have too
+  /// many connections at the moment. Of several ports, each try visits all and skips those where somebody
+  /// else answers. After ten seconds without process 0 it says so, once.
   ///
   /// Errors   Error(comm): nobody is there; another process has this one's number; or (with one port)
-  /// somebody
-  ///          else is there, or another run, or process 0 with another secret
-  Meeting(const MeetingPlace& place, std::chrono::milliseconds longest);
-  ~Meeting() override;
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
+  ///          somebody else is there, or another run, or process 0 with another secret
+  /// Lifetime `launch` and `say` outlive it
+  Meeting(const Launch& launch, const Say& say);
 
   void set(const std::string& key, const std::vector<char>& data) override;
   std::vector<char> get(const std::string& key) override;
@@ -42,21 +40,20 @@ class Meeting final : public ::gloo::rendezvous::Store {
 
  private:
   std::string ask(const std::string& key, std::chrono::milliseconds longest);
-  [[nodiscard]] bool try_port(const MeetingPlace& place, int number, std::chrono::milliseconds patience);
+  [[nodiscard]] bool try_port(std::uint16_t port, std::chrono::milliseconds patience);
   /// "" once process 0 has let this process in, else why this port is not the one.
-  [[nodiscard]] std::string greet(const MeetingPlace& place, std::chrono::milliseconds patience);
+  [[nodiscard]] std::string greet(std::chrono::milliseconds patience);
   /// A line of the greeting; nothing: the connection was closed before its end.
   [[nodiscard]] std::optional<std::string> receive_line(std::chrono::steady_clock::time_point until);
   void send(const std::string& bytes);
   std::string receive(std::size_t bytes, std::chrono::steady_clock::time_point until,
                       const std::string& what);
 
-  std::string place_;  ///< for messages: "a:29500"
-  const int process_, processes_;
-  const std::function<void(const std::string&)> say_;
-  const std::chrono::milliseconds longest_;
+  const Launch& launch_;
+  const Say& say_;
+  std::string place_;    ///< for messages: "a:29500"
   std::string why_not_;  ///< why the last port that answered was not process 0's
-  int socket_ = -1;
+  base::Descriptor socket_;
 };
 
 }  // namespace paceline::comm::gloo

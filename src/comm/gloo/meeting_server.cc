@@ -1,27 +1,28 @@
 #include "comm/gloo/meeting_server.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
-#include <optional>
+#include <iterator>
+#include <span>
+#include <sstream>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 
 namespace paceline::comm::gloo {
 namespace {
@@ -35,30 +36,17 @@ constexpr int kAcceptedAtOnce = 16;
 /// How long to wait when the process has no descriptor for another connection.
 constexpr milliseconds kWithoutDescriptor{100};
 
-std::string in_hexadecimal(const unsigned char* bytes, std::size_t size) {
-  std::string text;
-  for (std::size_t i = 0; i < size; ++i) text += fmt::format("{:02x}", bytes[i]);
-  return text;
-}
-
 std::string keyed_hash(std::string_view key, std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> sum{};
   unsigned int bytes = 0;
   ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
          reinterpret_cast<const unsigned char*>(text.data()), text.size(), sum.data(), &bytes);
-  return in_hexadecimal(sum.data(), bytes);
+  return fmt::format("{:02x}", fmt::join(std::span(sum).first(bytes), ""));
 }
 
-std::optional<int> whole_in(const std::string& word) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
-  return value;
-}
-
-/// A socket that listens at `port` of `address` ("": of all addresses of this host); -1 and errno if the port
-/// is not free.
-int listen_at(const std::string& address, std::uint16_t port) {
+/// A socket that listens at `port` of `address` ("": of all addresses of this host); none and errno if the
+/// port is not free.
+base::Descriptor listen_at(const std::string& address, std::uint16_t port) {
   const int on = 1, off = 0;
   sockaddr_in6 six{};
   six.sin6_family = AF_INET6;
@@ -70,20 +58,20 @@ int listen_at(const std::string& address, std::uint16_t port) {
   const bool is_six = ::inet_pton(AF_INET6, address.c_str(), &six.sin6_addr) == 1;
   const sockaddr* here = reinterpret_cast<const sockaddr*>(&six);
   socklen_t size = sizeof six;
-  int listener = is_four ? -1 : ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (listener >= 0) {
-    ::setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, is_six ? &on : &off, sizeof off);
+  const auto new_socket = [](int family) {
+    return base::Descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  };
+  auto listener = is_four ? base::Descriptor() : new_socket(AF_INET6);
+  if (listener.is_open()) {
+    ::setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, is_six ? &on : &off, sizeof off);
   } else {  // an IPv4 address, or no IPv6 here
-    listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    listener = new_socket(AF_INET);
     here = reinterpret_cast<const sockaddr*>(&four);
     size = sizeof four;
   }
-  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(listener, here, size) == 0 && ::listen(listener, SOMAXCONN) == 0) return listener;
-  const int error = errno;
-  ::close(listener);
-  errno = error;
-  return -1;
+  ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (::bind(listener.get(), here, size) != 0 || ::listen(listener.get(), SOMAXCONN) != 0) return {};
+  return listener;
 }
 
 std::uint16_t port_of_listener(int listener) {
@@ -94,35 +82,35 @@ std::uint16_t port_of_listener(int listener) {
                                          : reinterpret_cast<const sockaddr_in6*>(&here)->sin6_port);
 }
 
-std::string text_of_peer(const sockaddr_storage& peer, socklen_t size) {
-  char text[NI_MAXHOST] = {};
-  ::getnameinfo(reinterpret_cast<const sockaddr*>(&peer), size, text, sizeof text, nullptr, 0,
-                NI_NUMERICHOST);
-  const std::string_view address = text;
-  return std::string(address.substr(address.starts_with("::ffff:") ? 7 : 0));
-}
-
 }  // namespace
 
 std::string make_nonce() {
   std::array<unsigned char, 16> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return "";
-  return in_hexadecimal(bytes.data(), bytes.size());
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
-std::vector<std::string> words_of(std::string_view line) {
-  std::vector<std::string> words;
-  while (!line.empty()) {
-    const auto end = std::min(line.find(' '), line.size());
-    words.emplace_back(line.substr(0, end));
-    line.remove_prefix(std::min(end + 1, line.size()));
-  }
-  return words;
+std::string as_text(const sockaddr_storage& address, socklen_t size) {
+  char text[NI_MAXHOST] = {};
+  ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text, sizeof text, nullptr, 0,
+                NI_NUMERICHOST);
+  const std::string_view whole = text;
+  return std::string(whole.substr(whole.starts_with("::ffff:") ? 7 : 0));
 }
 
-std::string hello_of(const MeetingPlace& place, const std::string& nonce) {
-  return fmt::format("{} {} {} {} {} {}", kMeeting, place.processes, place.process,
-                     place.secret.empty() ? "open" : "secret", nonce, keyed_hash("job", place.job));
+std::string ports_of(const Launch& launch) {
+  if (launch.meeting_ports == 1) return std::to_string(launch.meeting_port);
+  return fmt::format("{} to {}", launch.meeting_port, launch.meeting_port_at(launch.meeting_ports - 1));
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream words(line);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+std::string hello_of(const Launch& launch, const std::string& nonce) {
+  return fmt::format("{} {} {} {} {} {}", kMeeting, launch.processes, launch.process,
+                     launch.secret.empty() ? "open" : "secret", nonce, keyed_hash("job", launch.job));
 }
 
 std::string proof_of(const std::string& secret, std::string_view who, const std::string& hello,
@@ -155,41 +143,33 @@ std::size_t longest_value(int processes) {
   return std::max(kLeast, kEach * static_cast<std::size_t>(processes));
 }
 
-MeetingServer::MeetingServer(const MeetingPlace& place, const MeetingLimits& limits)
-    : place_(place), limits_(limits) {
-  for (int number = 0; number < place.ports && listener_ < 0; ++number)
-    listener_ = listen_at(place.listen_at, place.port_at(number));
-  if (listener_ < 0 || ::pipe2(wake_, O_CLOEXEC) != 0) {
-    const int error = errno;
-    if (listener_ >= 0) ::close(listener_);
+MeetingServer::MeetingServer(Launch launch, Say say, const MeetingLimits& limits)
+    : launch_(std::move(launch)), say_(std::move(say)), limits_(limits) {
+  for (int number = 0; number < launch_.meeting_ports && !listener_.is_open(); ++number)
+    listener_ = listen_at(launch_.listen_at, launch_.meeting_port_at(number));
+  if (listener_.is_open()) wake_ = base::Descriptor(::eventfd(0, EFD_CLOEXEC));
+  if (!wake_.is_open())
     base::fail(base::ErrorKind::comm,
                "gloo: process 0 cannot listen at MASTER_PORT {}: {}; set another port, the same for all "
                "processes",
-               place.ports == 1 ? std::to_string(place.port)
-                                : fmt::format("{} to {}", place.port, place.port_at(place.ports - 1)),
-               std::strerror(error));
-  }
-  port_ = port_of_listener(listener_);
+               ports_of(launch_), std::strerror(errno));
+  port_ = port_of_listener(listener_.get());
   thread_ = std::thread([this] { serve(); });
 }
 
 MeetingServer::~MeetingServer() {
-  const char byte = 'e';
-  [[maybe_unused]] const auto written = ::write(wake_[1], &byte, 1);
+  ::eventfd_write(wake_.get(), 1);
   thread_.join();
-  for (const auto& guest : guests_) ::close(guest.socket);
-  for (const int descriptor : {listener_, wake_[0], wake_[1]})
-    if (descriptor >= 0) ::close(descriptor);
 }
 
 void MeetingServer::serve() {
-  while (listener_ >= 0 || !guests_.empty()) {
-    std::vector<pollfd> waiting{{wake_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
+  while (listener_.is_open() || !guests_.empty()) {
+    std::vector<pollfd> waiting{{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     auto next = Clock::time_point::max();
     for (const auto& guest : guests_) {
       // Nothing is read from a guest before it has its answer, so what is kept of it has a bound.
       const short event = !guest.outgoing.empty() ? POLLOUT : guest.wants.empty() ? POLLIN : POLLRDHUP;
-      waiting.push_back({guest.socket, event, 0});
+      waiting.push_back({guest.socket.get(), event, 0});
       if (guest.stage != Stage::in) next = std::min(next, guest.until);
     }
     const auto left = std::chrono::ceil<milliseconds>(next - Clock::now()).count();
@@ -200,41 +180,35 @@ void MeetingServer::serve() {
     for (std::size_t i = 0, at = 2; i < guests_.size(); ++at) {
       const bool is_late = guests_[i].stage != Stage::in && guests_[i].until <= now;
       if (is_late || (waiting[at].revents != 0 && !is_served(guests_[i])))
-        leave(i);
+        guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(i));
       else
         ++i;
     }
     for (auto& guest : guests_) answer(guest);
-    if (listener_ >= 0 && have_all_given()) {
-      ::close(std::exchange(listener_, -1));
-      for (std::size_t i = guests_.size(); i-- > 0;)
-        if (guests_[i].stage != Stage::in) leave(i);
+    if (listener_.is_open() && have_all_given()) {
+      listener_.close();
+      std::erase_if(guests_, [](const Guest& guest) { return guest.stage != Stage::in; });
     }
-    if (listener_ >= 0 && waiting[1].revents != 0) accept_some();
+    if (listener_.is_open() && waiting[1].revents != 0) accept_some();
   }
-}
-
-void MeetingServer::leave(std::size_t guest) {
-  ::close(guests_[guest].socket);
-  guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(guest));
 }
 
 void MeetingServer::accept_some() {
   for (int i = 0; i < kAcceptedAtOnce; ++i) {
     sockaddr_storage peer{};
     socklen_t size = sizeof peer;
-    const int socket =
-        ::accept4(listener_, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0 && (errno == EMFILE || errno == ENFILE)) {
+    base::Descriptor socket(
+        ::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.is_open() && (errno == EMFILE || errno == ENFILE)) {
       make_room();
       std::this_thread::sleep_for(kWithoutDescriptor);
     }
-    if (socket < 0) return;
+    if (!socket.is_open()) return;
     const auto strangers =
         std::ranges::count_if(guests_, [](const Guest& one) { return one.stage != Stage::in; });
     if (static_cast<std::size_t>(strangers) >= limits_.strangers) make_room();
     guests_.push_back(
-        {.socket = socket, .from = text_of_peer(peer, size), .until = Clock::now() + limits_.to_greet});
+        {.socket = std::move(socket), .from = as_text(peer, size), .until = Clock::now() + limits_.to_greet});
   }
 }
 
@@ -245,14 +219,14 @@ void MeetingServer::make_room() {
     if (guest->stage != Stage::in && (oldest == guests_.end() || std::pair(guest->stage, guest->until) <
                                                                      std::pair(oldest->stage, oldest->until)))
       oldest = guest;
-  if (oldest != guests_.end()) leave(static_cast<std::size_t>(oldest - guests_.begin()));
+  if (oldest != guests_.end()) guests_.erase(oldest);
 }
 
 /// False: the guest has left, or is a stranger.
 bool MeetingServer::is_served(Guest& guest) {
   if (!guest.outgoing.empty()) {
     const auto sent =
-        ::send(guest.socket, guest.outgoing.data(), guest.outgoing.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::send(guest.socket.get(), guest.outgoing.data(), guest.outgoing.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) return errno == EAGAIN || errno == EINTR;
     guest.outgoing.erase(0, static_cast<std::size_t>(sent));
     if (guest.outgoing.empty()) return !guest.leaves && take_all(guest);
@@ -260,7 +234,7 @@ bool MeetingServer::is_served(Guest& guest) {
   }
   if (!guest.wants.empty()) return false;  // it has left while it waited for an answer
   char bytes[4096];
-  const auto count = ::recv(guest.socket, bytes, sizeof bytes, MSG_DONTWAIT);
+  const auto count = ::recv(guest.socket.get(), bytes, sizeof bytes, MSG_DONTWAIT);
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   if (count == 0) return false;
   guest.incoming.append(bytes, static_cast<std::size_t>(count));
@@ -293,27 +267,27 @@ void MeetingServer::turn_away(Guest& guest, std::string_view how, const std::str
 }
 
 void MeetingServer::say_once(bool& said, const std::string& text) const {
-  if (!std::exchange(said, true) && place_.say) place_.say(text);
+  if (!std::exchange(said, true) && say_) say_(text);
 }
 
 void MeetingServer::take_hello(Guest& guest, const std::string& line) {
   const auto words = words_of(line);
   constexpr std::size_t kWords = 6;
-  const auto processes = words.size() == kWords ? whole_in(words[1]) : std::nullopt;
-  const auto process = words.size() == kWords ? whole_in(words[2]) : std::nullopt;
+  const auto processes = words.size() == kWords ? base::to_number<int>(words[1]) : std::nullopt;
+  const auto process = words.size() == kWords ? base::to_number<int>(words[2]) : std::nullopt;
   if (!processes || !process) return turn_away(guest, kElsewhere, "the greeting is not understood");
-  if (*processes != place_.processes)
+  if (*processes != launch_.processes)
     return turn_away(guest, kElsewhere,
                      fmt::format("the run that meets there has WORLD_SIZE {}, and process {} says {}",
-                                 place_.processes, *process, *processes));
-  if (*process < 0 || *process >= place_.processes)
+                                 launch_.processes, *process, *processes));
+  if (*process < 0 || *process >= launch_.processes)
     return turn_away(guest, kElsewhere,
                      fmt::format("RANK {} is not below WORLD_SIZE {}", *process, *processes));
-  if (words[5] != keyed_hash("job", place_.job))
+  if (words[5] != keyed_hash("job", launch_.job))
     return turn_away(guest, kElsewhere, "another run meets there");
-  if ((words[3] == "open") != place_.secret.empty())
+  if ((words[3] == "open") != launch_.secret.empty())
     return turn_away(guest, kElsewhere,
-                     place_.secret.empty()
+                     launch_.secret.empty()
                          ? "process 0 has no secret; give all processes the same PACELINE_SECRET, or none"
                          : "process 0 has a secret; give all processes the same PACELINE_SECRET");
   guest.process = *process;
@@ -321,12 +295,12 @@ void MeetingServer::take_hello(Guest& guest, const std::string& line) {
   guest.nonce = make_nonce();
   if (guest.nonce.empty()) return turn_away(guest, kRefused, "the host of process 0 has no random numbers");
   guest.outgoing = fmt::format("{} {} {}\n", kMeeting, guest.nonce,
-                               proof_of(place_.secret, "server", guest.hello, guest.nonce));
+                               proof_of(launch_.secret, "server", guest.hello, guest.nonce));
   guest.stage = Stage::proof;
 }
 
 void MeetingServer::take_proof(Guest& guest, const std::string& line) {
-  if (!is_same_proof(line, proof_of(place_.secret, "guest", guest.hello, guest.nonce))) {
+  if (!is_same_proof(line, proof_of(launch_.secret, "guest", guest.hello, guest.nonce))) {
     say_once(said_secret_,
              fmt::format("a process at {} that calls itself RANK={} has another PACELINE_SECRET than "
                          "process 0; it was turned away",
@@ -365,7 +339,7 @@ bool MeetingServer::take_request(Guest& guest) {
     const auto found = kept_.find(key);
     const auto has =
         std::ranges::count_if(kept_, [&](const auto& one) { return one.second.by == guest.process; });
-    guest.leaves = value > longest_value(place_.processes) ||
+    guest.leaves = value > longest_value(launch_.processes) ||
                    (found == kept_.end() ? static_cast<std::size_t>(has) >= limits_.keys_each
                                          : found->second.by != guest.process);
     if (guest.leaves || in.size() < used + 4 + value) return false;
@@ -387,7 +361,7 @@ void MeetingServer::answer(Guest& guest) {
 }
 
 bool MeetingServer::have_all_given() const {
-  std::vector<bool> given(static_cast<std::size_t>(place_.processes), false);
+  std::vector<bool> given(static_cast<std::size_t>(launch_.processes), false);
   for (const auto& [key, kept] : kept_) given[static_cast<std::size_t>(kept.by)] = true;
   return std::ranges::all_of(given, [](bool one) { return one; });
 }

@@ -7,6 +7,8 @@
 /// bytes before it is known as a process of the run, sends never block, and the listener closes as soon as
 /// every process has given its value.
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -16,22 +18,13 @@
 #include <thread>
 #include <vector>
 
+#include "base/descriptor.h"
+#include "comm/launch.h"
+
 namespace paceline::comm::gloo {
 
-/// Where the processes meet, and how they recognise one another; see comm::Launch.
-struct MeetingPlace {
-  std::string host;
-  std::uint16_t port = 0;  ///< the first of `ports`
-  int ports = 1;
-  std::string listen_at;  ///< the only address on which process 0 listens; "": all of its addresses
-  int process = 0;        ///< this process
-  int processes = 1;
-  std::string job;     ///< identifies processes of this run; "": only their number does
-  std::string secret;  ///< what only processes of this run know; "": the meeting is open
-  std::function<void(const std::string&)> say;  ///< reports what takes long; empty: nobody hears it
-
-  [[nodiscard]] std::uint16_t port_at(int number) const { return static_cast<std::uint16_t>(port + number); }
-};
+/// Reports what takes long, or who was turned away; empty: nobody hears it.
+using Say = std::function<void(const std::string&)>;
 
 // The greeting, in lines. A guest is a process that connects, process 0 among them.
 //   guest   paceline-meeting-2 WORLD_SIZE RANK secret|open NONCE JOB   JOB as digits of a hash
@@ -52,9 +45,12 @@ inline constexpr std::size_t kLongestGreeting = 512;
 
 /// 32 hexadecimal digits that nobody can guess; "" if the system has no random numbers.
 [[nodiscard]] std::string make_nonce();
-[[nodiscard]] std::vector<std::string> words_of(std::string_view line);
+/// An address as text; one of IPv4 as such, even of a socket of IPv6.
+[[nodiscard]] std::string as_text(const sockaddr_storage& address, socklen_t size);
+[[nodiscard]] std::string ports_of(const Launch& launch);  ///< "29500", "29501 to 29508"
+[[nodiscard]] std::vector<std::string> words_of(const std::string& line);
 /// The first line of a guest.
-[[nodiscard]] std::string hello_of(const MeetingPlace& place, const std::string& nonce);
+[[nodiscard]] std::string hello_of(const Launch& launch, const std::string& nonce);
 /// HMAC-SHA-256 of both nonces (`hello` has the guest's) with the secret as its key, as hexadecimal digits;
 /// `who` is "guest" or "server", so that neither can send back what it has received.
 [[nodiscard]] std::string proof_of(const std::string& secret, std::string_view who, const std::string& hello,
@@ -76,10 +72,10 @@ struct MeetingLimits {
 /// The server in process 0. Its thread ends when all have met and left.
 class MeetingServer {
  public:
-  /// Listens at the first free port of `place`.
+  /// Listens at the first free meeting port of `launch`.
   ///
   /// Errors   Error(comm): no port is free
-  explicit MeetingServer(const MeetingPlace& place, const MeetingLimits& limits = {});
+  explicit MeetingServer(Launch launch, Say say = {}, const MeetingLimits& limits = {});
   ~MeetingServer();
   MeetingServer(const MeetingServer&) = delete;
   MeetingServer& operator=(const MeetingServer&) = delete;
@@ -89,7 +85,7 @@ class MeetingServer {
  private:
   enum class Stage { hello, proof, in };
   struct Guest {
-    int socket = -1;
+    base::Descriptor socket;
     std::string from;                               ///< its address
     std::chrono::steady_clock::time_point until{};  ///< by when it must be in
     Stage stage = Stage::hello;
@@ -106,7 +102,6 @@ class MeetingServer {
   void serve();
   void accept_some();
   void make_room();
-  void leave(std::size_t guest);
   bool is_served(Guest& guest);
   bool take_all(Guest& guest);
   void take_hello(Guest& guest, const std::string& line);
@@ -117,11 +112,12 @@ class MeetingServer {
   [[nodiscard]] bool have_all_given() const;
   void say_once(bool& said, const std::string& text) const;
 
-  const MeetingPlace place_;
+  const Launch launch_;
+  const Say say_;
   const MeetingLimits limits_;
   std::uint16_t port_ = 0;
-  int listener_ = -1;
-  int wake_[2] = {-1, -1};
+  base::Descriptor listener_;
+  base::Descriptor wake_;  ///< an eventfd, which ends the thread
   std::vector<Guest> guests_;
   std::map<std::string, Kept> kept_;
   bool said_double_ = false, said_secret_ = false;

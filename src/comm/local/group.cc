@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <utility>
 
@@ -15,7 +16,7 @@ namespace {
 /// would take the core from this rank's progress thread, which is pinned to it.
 constexpr int kSpins = 200;
 
-/// The text of an Error(comm), which here only InterProcessComm throws; "" for other errors.
+/// The text of an Error(comm), which here only ProcessGroup throws; "" for other errors.
 std::string between_processes(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -29,31 +30,19 @@ std::string between_processes(const std::exception_ptr& error) {
 }  // namespace
 
 std::string to_string(const Description& what) {
-  switch (what.kind) {
-    case OperationKind::all_reduce:
-      return fmt::format("all-reduce of {} floats", what.count);
-    case OperationKind::reduce_scatter:
-      return fmt::format("reduce-scatter of {} floats a rank", what.count);
-    case OperationKind::memory:
-      return fmt::format("memory of {} bytes for reductions", what.count);
-    case OperationKind::small_reduce: {
-      const char* reduce = what.reduce == Reduce::sum ? "sum" : what.reduce == Reduce::min ? "min" : "max";
-      return fmt::format("{} of {} doubles", reduce, what.count);
-    }
-    case OperationKind::broadcast:
-      return fmt::format("broadcast of {} bytes from rank {}", what.count, what.root);
-    case OperationKind::all_gather:
-      return fmt::format("all-gather of {} bytes a rank", what.count);
-    case OperationKind::scatter:
-      return fmt::format("scatter of {} bytes a rank from rank {}", what.count, what.root);
-    case OperationKind::gather:
-      return fmt::format("gather of {} bytes a rank at rank {}", what.count, what.root);
-    case OperationKind::reduce:
-      return fmt::format("sum of {} floats at rank {}", what.count, what.root);
-    case OperationKind::barrier:
-      return "barrier";
-  }
-  return "?";
+  constexpr std::array kReductions{"sum", "min", "max"};
+  constexpr std::array kTexts{"all-reduce of {0} floats",
+                              "reduce-scatter of {0} floats a rank",
+                              "memory of {0} bytes for reductions",
+                              "{2} of {0} doubles",
+                              "broadcast of {0} bytes from rank {1}",
+                              "all-gather of {0} bytes a rank",
+                              "scatter of {0} bytes a rank from rank {1}",
+                              "gather of {0} bytes a rank at rank {1}",
+                              "sum of {0} floats at rank {1}",
+                              "barrier"};
+  return fmt::format(fmt::runtime(kTexts[static_cast<std::size_t>(what.kind)]), what.count, what.root,
+                     kReductions[static_cast<std::size_t>(what.reduce)]);
 }
 
 void Operation::begin(const Description& description, std::int64_t number) {
@@ -66,8 +55,7 @@ void Operation::begin(const Description& description, std::int64_t number) {
   done.store(false, std::memory_order_relaxed);
 }
 
-Group::Group(int ranks, std::chrono::milliseconds deadline, InterProcessComm* across,
-             StallOptions stall_options)
+Group::Group(int ranks, std::chrono::milliseconds deadline, ProcessGroup* across, StallOptions stall_options)
     : ranks_(ranks),
       across_(across),
       deadline_(deadline),
@@ -171,11 +159,7 @@ void Group::serve(int rank) {
     const Traffic moved = do_part(*operation, rank);
 
     lock.lock();
-    auto& traffic = traffic_[static_cast<std::size_t>(rank)];
-    traffic.collectives += 1;
-    traffic.steps += 1;
-    traffic.bytes_received += moved.bytes_received;
-    traffic.bytes_sent += moved.bytes_sent;
+    traffic_[static_cast<std::size_t>(rank)] += moved;
     --operation->working;
     if (++operation->finished == ranks_) {
       if (across_ == nullptr) {
@@ -212,7 +196,7 @@ Traffic Group::do_part(Operation& operation, int rank) const {
     direct_sum(sources, segment, operation.sum.as<float>().data() + segment.begin);
   }
   const auto moved = static_cast<std::int64_t>(segment.count() * sizeof(float)) * (ranks_ - 1);
-  return {.bytes_sent = is_scatter ? 0 : moved, .bytes_received = moved};
+  return {.collectives = 1, .steps = 1, .bytes_sent = is_scatter ? 0 : moved, .bytes_received = moved};
 }
 
 void Group::begin_reduction(const OperationRef& operation) {
@@ -261,22 +245,14 @@ void Group::check() const {
 
 Traffic Group::traffic(int rank) const {
   // Traffic between processes belongs to all ranks of the group; it is counted once, for the first.
-  const Traffic between = across_ != nullptr && rank == 0 ? across_->traffic() : Traffic{};
+  Traffic sum = across_ != nullptr && rank == 0 ? across_->traffic() : Traffic{};
   const std::lock_guard lock(mutex_);
-  Traffic sum = traffic_[static_cast<std::size_t>(rank)];
-  sum.steps += between.steps;
-  sum.bytes_sent += between.bytes_sent;
-  sum.bytes_received += between.bytes_received;
-  return sum;
+  return sum += traffic_[static_cast<std::size_t>(rank)];
 }
 
 void Group::count(int rank, const Traffic& more) {
   const std::lock_guard lock(mutex_);
-  auto& traffic = traffic_[static_cast<std::size_t>(rank)];
-  traffic.collectives += more.collectives;
-  traffic.steps += more.steps;
-  traffic.bytes_sent += more.bytes_sent;
-  traffic.bytes_received += more.bytes_received;
+  traffic_[static_cast<std::size_t>(rank)] += more;
 }
 
 void Group::CollectiveQueue::drop_done() {

@@ -12,7 +12,7 @@
 /// deadline) is final for the group: no work starts after it, all waiting ranks wake up, and every call
 /// throws it.
 ///
-/// The group may be one process of several (InterProcessComm). Then a collective has a second half: the
+/// The group may be one process of several (ProcessGroup). Then a collective has a second half: the
 /// joined value of this process is reduced with those of other processes, and the result goes to all ranks. A
 /// thread of the group does this half for reductions, in order. Meanwhile the next one is summed inside the
 /// process, and the backward pass continues. If that thread has not begun when a rank waits, the rank does it
@@ -45,16 +45,11 @@
 #include "comm/communicator.h"
 #include "comm/failure/rank_status.h"
 #include "comm/failure/stall_detector.h"
-#include "comm/wire.h"
-
-namespace paceline::comm {
-class WorkMeter;
-}
+#include "comm/process_group.h"
 
 namespace paceline::comm::local {
 
-class StallDetector;
-
+/// In the order of the texts in to_string().
 enum class OperationKind {
   all_reduce,
   reduce_scatter,
@@ -113,14 +108,14 @@ class Group {
  public:
   /// `across` joins this group with those of other processes, which have the same number of ranks; nullptr:
   /// no other processes. It must outlive the group.
-  Group(int ranks, std::chrono::milliseconds deadline, InterProcessComm* across = nullptr,
+  Group(int ranks, std::chrono::milliseconds deadline, ProcessGroup* across = nullptr,
         StallOptions stall_options = {});
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
   [[nodiscard]] int ranks() const { return ranks_; }
-  [[nodiscard]] InterProcessComm* across() const { return across_; }
+  [[nodiscard]] ProcessGroup* across() const { return across_; }
   /// The run's number of the group's rank 0; and the number of ranks of the run.
   [[nodiscard]] int first_rank() const { return across_ == nullptr ? 0 : across_->process() * ranks_; }
   [[nodiscard]] int world() const { return across_ == nullptr ? ranks_ : across_->processes() * ranks_; }
@@ -203,7 +198,7 @@ class Group {
   [[nodiscard]] std::vector<RankStatus> places_of_ranks() const;
 
   const int ranks_;
-  InterProcessComm* const across_;
+  ProcessGroup* const across_;
   const std::chrono::milliseconds deadline_;
   const StallOptions stall_options_;
   const int spins_;  ///< how often a waiting rank checks before it sleeps; 0 with more ranks than cores
@@ -237,7 +232,7 @@ class Group {
 };
 
 // The communicator of worker threads in one process: shared memory, no copies. If the process is one of
-// several, InterProcessComm does each collective's second half, and ranks count over all processes.
+// several, ProcessGroup does each collective's second half, and ranks count over all processes.
 
 /// The communicator of rank `rank` of `group`. The thread that first calls all_reduce starts its progress
 /// thread, which inherits that thread's cores and so works next to its rank.

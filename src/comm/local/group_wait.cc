@@ -15,15 +15,36 @@
 #include "comm/failure/stall_detector.h"
 #include "comm/local/group.h"
 
-// The second half of a reduction, between processes. The group's thread does it, so that it continues while
-// the ranks compute; or a rank that waits, if the thread has not begun. A small message with nothing before
-// it is left to the waiting rank, since waking a thread takes longer than the message.
+// The second half of a reduction, between processes, which the group's thread does or a rank that waits.
 
 namespace paceline::comm::local {
 namespace {
 
+using base::Clock;
+using std::chrono::milliseconds;
+
 /// Up to this size the cost of a reduction between processes is its latency.
 constexpr std::size_t kLeftToWaiter = 4096;  ///< floats
+
+constexpr int kLooks = 12;  ///< checks until a late rank is reported
+constexpr milliseconds kSaidAgain{60000};
+
+/// Counts a waiting thread during its lifetime. Constructor and destructor require the mutex.
+struct Waits {
+  explicit Waits(int& threads) : threads(threads) { ++threads; }
+  ~Waits() { --threads; }
+  Waits(const Waits&) = delete;
+  Waits& operator=(const Waits&) = delete;
+  int& threads;
+};
+
+void pause_thread() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
 
 }  // namespace
 
@@ -107,33 +128,6 @@ void Group::go_across(Operation& operation) const {
 // Waiting of a rank for the other ranks of its process, and detection of those that do not come. With several
 // processes, process 0 reports late ranks, and learns from here which rank of this process it is. A single
 // process also detects here that all its ranks hang while none waits in a collective.
-
-namespace {
-
-using base::Clock;
-using std::chrono::milliseconds;
-
-constexpr int kLooks = 12;  ///< checks until a late rank is reported
-constexpr milliseconds kSaidAgain{60000};
-
-/// Counts a waiting thread during its lifetime. Constructor and destructor require the mutex.
-struct Waits {
-  explicit Waits(int& threads) : threads(threads) { ++threads; }
-  ~Waits() { --threads; }
-  Waits(const Waits&) = delete;
-  Waits& operator=(const Waits&) = delete;
-  int& threads;
-};
-
-void pause_thread() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
-
-}  // namespace
 
 void Group::at(int rank, std::int64_t step, const char* phase) {
   auto& where = where_[static_cast<std::size_t>(rank)];

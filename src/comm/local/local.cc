@@ -12,17 +12,6 @@
 namespace paceline::comm::local {
 namespace {
 
-/// A finished reduction of a single rank.
-class Complete final : public Pending {
- public:
-  void wait() override {}
-  [[nodiscard]] bool complete() const override { return true; }
-  [[nodiscard]] Timing timing() const override { return {at_, at_}; }
-
- private:
-  base::TimePoint at_ = base::Clock::now();
-};
-
 class Reduction final : public Pending {
  public:
   Reduction(std::shared_ptr<Group> group, int rank, const Description& what, RankBuffers place)
@@ -51,18 +40,6 @@ class Reduction final : public Pending {
       posted_;  ///< taken before the operation, since waiting for the group's mutex is communication too
   OperationRef operation_;
 };
-
-double combine_workers(Reduce reduce, double left, double right) {
-  switch (reduce) {
-    case Reduce::sum:
-      return left + right;
-    case Reduce::min:
-      return right < left ? right : left;
-    case Reduce::max:
-      return right > left ? right : left;
-  }
-  return left;
-}
 
 class Local final : public Communicator {
  public:
@@ -110,19 +87,18 @@ class Local final : public Communicator {
 
   void all_reduce(std::span<double> values, Reduce reduce) override {
     const Description what{.kind = OperationKind::small_reduce, .count = values.size(), .reduce = reduce};
-    group_->exchange(
-        rank_, what, {values.data(), values.data()}, [&](const std::vector<RankBuffers>& places) {
-          std::vector<double> column(places.size()), result(values.size());
-          for (std::size_t i = 0; i < values.size(); ++i) {
-            for (std::size_t r = 0; r < places.size(); ++r)
-              column[r] = static_cast<const double*>(places[r].source)[i];
-            result[i] = base::tree_fold<double>(
-                column, [&](double left, double right) { return combine_workers(reduce, left, right); });
-          }
-          if (across() != nullptr) across()->all_reduce(result, reduce);
-          for (const RankBuffers& place : places)
-            std::copy(result.begin(), result.end(), static_cast<double*>(place.target));
-        });
+    group_->exchange(rank_, what, {values.data(), values.data()},
+                     [&](const std::vector<RankBuffers>& places) {
+                       std::vector<double> column(places.size()), result(values.size());
+                       for (std::size_t i = 0; i < values.size(); ++i) {
+                         for (std::size_t r = 0; r < places.size(); ++r)
+                           column[r] = static_cast<const double*>(places[r].source)[i];
+                         result[i] = reduced(column, reduce);
+                       }
+                       if (across() != nullptr) across()->all_reduce(result, reduce);
+                       for (const RankBuffers& place : places)
+                         std::copy(result.begin(), result.end(), static_cast<double*>(place.target));
+                     });
     const auto bytes = static_cast<std::int64_t>(values.size_bytes());
     count_exchange(bytes, bytes);
   }
@@ -217,13 +193,14 @@ class Local final : public Communicator {
   [[nodiscard]] Traffic traffic() const override { return group_->traffic(rank_); }
 
  private:
-  [[nodiscard]] InterProcessComm* across() const { return group_->across(); }
+  [[nodiscard]] ProcessGroup* across() const { return group_->across(); }
   std::unique_ptr<Pending> reduce(const Description& what, std::span<const float> src, std::span<float> dst) {
     if (size() == 1) {
       group_->check();
       group_->count(rank_, {.collectives = 1});
       copy(dst.data(), src.data(), dst.size_bytes());
-      return std::make_unique<Complete>();
+      const auto now = base::Clock::now();
+      return finished(now, now);
     }
     if (!progress_.joinable() && group_->ranks() > 1)
       progress_ = std::thread([group = group_.get(), rank = rank_] { group->serve(rank); });

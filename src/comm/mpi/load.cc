@@ -36,13 +36,9 @@ void open_mpich() {
 std::unique_ptr<Wire> open_wire(const Launch& launch, const std::filesystem::path& folder) {
   choose_interface(launch.interface);
   if (launch.is_mpich) open_mpich();
-  const auto entry =
-      reinterpret_cast<decltype(&paceline_open_mpi)>(base::open_module(module_for(launch), folder));
+  const auto& module = launch.is_mpich ? kMpichModule : kModule;  // of the launcher's MPI
+  const auto entry = reinterpret_cast<decltype(&paceline_open_mpi)>(base::open_module(module, folder));
   return std::unique_ptr<Wire>(entry());
-}
-
-std::unique_ptr<Wire> open_wire(const Launch& launch) {
-  return open_wire(launch, base::module_path(module_for(launch)).parent_path());
 }
 
 }  // namespace paceline::comm::mpi

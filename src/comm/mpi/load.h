@@ -42,16 +42,9 @@ inline constexpr base::Module kMpichModule{
         "MASTER_ADDR to the host of the first and MASTER_PORT to a free port there",
     .global = true};
 
-/// The module for the launcher's MPI.
-[[nodiscard]] constexpr const base::Module& module_for(const Launch& launch) {
-  return launch.is_mpich ? kMpichModule : kModule;
-}
-
-/// Opens the module and starts MPI, on launch.interface if that is set.
+/// Opens the module, of `folder` as in open_module(), and starts MPI, on launch.interface if that is set.
 ///
 /// Errors   as open_module
-[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch);
-/// The same with the module in `folder`.
-[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch, const std::filesystem::path& folder);
+[[nodiscard]] std::unique_ptr<Wire> open_wire(const Launch& launch, const std::filesystem::path& folder = {});
 
 }  // namespace paceline::comm::mpi

@@ -18,8 +18,7 @@ int cuda_of_driver() {
   int found = 0;
   void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) return 0;
-  return base::SharedLibrary{.handle = driver, .path = {}}.find("cuDriverGetVersion", version) &&
-                 version(&found) == 0
+  return base::SharedLibrary{.handle = driver}.find("cuDriverGetVersion", version) && version(&found) == 0
              ? found
              : 0;
 }

@@ -1,29 +1,10 @@
 #include "comm/nccl/connection.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <utility>
 
 namespace paceline::comm::nccl {
-
-Watch::Watch(std::chrono::milliseconds pause, std::function<void()> look)
-    : thread_([this, pause, look = std::move(look)] {
-        std::unique_lock lock(mutex_);
-        for (bool is_last = false; !is_last;) {
-          is_last = wake_.wait_for(lock, pause, [this] { return is_over_; });
-          lock.unlock();
-          look();
-          lock.lock();
-        }
-      }) {}
-
-Watch::~Watch() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_over_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
-}
 
 namespace {
 
@@ -52,6 +33,19 @@ constexpr milliseconds kLongestPause{50};
 constexpr const char* kOfDevice = "a call of the device";
 constexpr const char* kInit = "ncclCommInitRankConfig";
 
+/// Calls `look`, which must not throw, every `pause`, and a last time when the thread is to stop.
+std::jthread call_every(milliseconds pause, std::function<void()> look) {
+  return std::jthread([pause, look = std::move(look)](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any wake;
+    std::unique_lock lock(mutex);
+    for (bool is_last = false; !is_last;) {
+      is_last = wake.wait_for(lock, stop, pause, [&] { return stop.stop_requested(); });
+      look();
+    }
+  });
+}
+
 std::string text_of(const CollectiveName& name) {
   return fmt::format("{} {} of {} floats", name.function, name.number, name.count);
 }
@@ -64,41 +58,47 @@ std::string text_of(milliseconds time) {
 }  // namespace
 
 Connection::Connection(const Api& api, std::unique_ptr<base::SideStream> stream, Communicator& host,
-                       ConnectionOptions options)
+                       milliseconds deadline, bool is_blocking, std::function<void(const std::string&)> hangs)
     : api_(api),
       stream_(std::move(stream)),
       host_(host),
-      deadline_(options.deadline),
-      patience_(std::min(kToReturn, options.deadline)),
-      is_blocking_(options.is_blocking),
+      deadline_(deadline),
+      patience_(std::min(kToReturn, deadline)),
+      is_blocking_(is_blocking),
       who_(fmt::format("nccl: rank {} of {} (device {})", host.rank(), host.size(), stream_->device())),
-      hangs_(std::move(options.hangs)) {}
+      hangs_(std::move(hangs)) {}
 
 Connection::~Connection() {
   is_over_ = true;
   if (opens_.joinable()) opens_.join();
-  asks_.reset();  // its last look aborts
+  asks_ = {};  // its last look aborts
   call_ = "the end of the stream";
   stream_.reset();
-  decides_.reset();  // after all that may not return
+  decides_ = {};  // after all that may not return
 }
 
 void Connection::open(const UniqueId& id) {
-  Config config;
   decided_ = Clock::now();
   const auto pause = std::min(kWatchPause, deadline_);
-  asks_.emplace(pause, [this] { ask(); });
-  decides_.emplace(pause, [this] { decide(); });
-  if (is_blocking_) return open_in_thread(id);
+  asks_ = call_every(pause, [this] { ask(); });
+  decides_ = call_every(pause, [this] { decide(); });
+  if (is_blocking_) open_in_thread(id);
   Lock lock = enter();
-  stream_->enter();
-  call_ = kInit;
-  Comm comm = nullptr;
-  const auto status = api_.ncclCommInitRankConfig(&comm, host_.size(), id, host_.rank(), &config);
-  comm_ = comm;
-  settle(lock, in_progress(), kInit, status);
+  if (!is_blocking_) {
+    stream_->enter();
+    call_ = kInit;
+    join(id);
+  }
+  settle(lock, in_progress(), kInit, opened_);
   const std::lock_guard brief(mutex_);
   is_open_ = true;
+}
+
+void Connection::join(const UniqueId& id) {
+  Config config{.blocking = is_blocking_ ? 1 : 0};
+  Comm comm = nullptr;
+  opened_ = api_.ncclCommInitRankConfig(&comm, host_.size(), id, host_.rank(), &config);
+  comm_ = comm;  // ask() aborts it if the rank has failed meanwhile
 }
 
 void Connection::open_in_thread(const UniqueId& id) {
@@ -107,10 +107,7 @@ void Connection::open_in_thread(const UniqueId& id) {
   opens_ = std::thread([this, id] {
     try {
       stream_->enter();
-      Config config{.blocking = 1};
-      Comm comm = nullptr;
-      opened_ = api_.ncclCommInitRankConfig(&comm, host_.size(), id, host_.rank(), &config);
-      comm_ = comm;  // ask() aborts it if the rank has failed meanwhile
+      join(id);
     } catch (const std::exception& error) {
       give_up(ErrorKind::device, fmt::format("{}: {}", who_, error.what()));
     }
@@ -121,10 +118,6 @@ void Connection::open_in_thread(const UniqueId& id) {
       give_up(ErrorKind::comm, late(fmt::format("{}, {},", in_progress(), kInit)));
     check();
   }
-  Lock lock = enter();
-  settle(lock, in_progress(), kInit, opened_);
-  const std::lock_guard brief(mutex_);
-  is_open_ = true;
 }
 
 OperationRef Connection::post(const char* name, std::size_t count, const char* function, const Call& call,
@@ -177,8 +170,7 @@ void Connection::settle(Lock& lock, const std::string& what, const char* functio
     if (status == kSuccess) status = state;
   }
   if (status == kSuccess) return;
-  give_up(ErrorKind::comm, fmt::format("{}: {} failed: {}; NCCL_DEBUG=INFO in the environment says more",
-                                       who_, what, describe_error(api_, comm_, status, function)));
+  give_up_after(what, function, status);
   check();
 }
 
@@ -262,10 +254,7 @@ void Connection::check_device() {
     Status state = kSuccess;
     Status status = api_.ncclCommGetAsyncError(comm_, &state);
     if (status == kSuccess && state != kInProgress) status = state;
-    if (status == kSuccess) return;
-    give_up(ErrorKind::comm,
-            fmt::format("{}: {} failed: {}; NCCL_DEBUG=INFO in the environment says more", who_,
-                        in_progress(), describe_error(api_, comm_, status, "ncclCommGetAsyncError")));
+    if (status != kSuccess) give_up_after(in_progress(), "ncclCommGetAsyncError", status);
   } catch (const std::exception& error) {  // an error of the device, which the engine's thread also gets
     give_up(ErrorKind::device, fmt::format("{}: {}", who_, error.what()));
   }
@@ -354,6 +343,11 @@ std::string Connection::stuck() const {
       "{}, {} after it began (--deadline {}): the device or its driver hangs, most likely because it waits for "
       "a rank that is lost; read what the other ranks report, or give a longer --deadline",
       hang(), text_of(deadline_ + patience_), text_of(deadline_));
+}
+
+void Connection::give_up_after(const std::string& what, const char* function, Status status) {
+  give_up(ErrorKind::comm, fmt::format("{}: {} failed: {}; NCCL_DEBUG=INFO in the environment says more",
+                                       who_, what, describe_error(api_, comm_, status, function)));
 }
 
 void Connection::give_up(ErrorKind kind, const std::string& text) {

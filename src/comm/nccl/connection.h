@@ -2,11 +2,11 @@
 
 /// One rank's NCCL communicator, with its stream and the collectives in progress on it.
 ///
-/// Calls of NCCL that continue in the background are polled; with ConnectionOptions::is_blocking none does,
-/// and the start, which waits for all ranks, has a thread of its own. Any failure (an error of NCCL, a
-/// collective that is not done by its deadline, a call of NCCL or of the device that does not return, a
-/// failure of the host communicator, which knows of lost ranks) is reported to the host communicator, then
-/// ends in ncclCommAbort, which also ends what the device waits for.
+/// Calls of NCCL that continue in the background are polled; with `is_blocking` none does, and the
+/// start, which waits for all ranks, has a thread of its own. Any failure (an error of NCCL, a collective
+/// that is not done by its deadline, a call of NCCL or of the device that does not return, a failure of the
+/// host communicator, which knows of lost ranks) is reported to the host communicator, then ends in
+/// ncclCommAbort, which also ends what the device waits for.
 ///
 /// Two threads watch, since any call of NCCL or of the device may never return: a driver waits inside a call
 /// for the device to drain, and the device waits for a rank that is lost. One thread asks the device and
@@ -19,7 +19,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -37,26 +36,6 @@
 
 namespace paceline::comm::nccl {
 
-// A thread that calls a function again and again until it is destroyed.
-
-class Watch {
- public:
-  /// Calls `look`, which must not throw, every `pause`, and a last time when it is destroyed.
-  ///
-  /// Errors   std::system_error when the system refuses the thread
-  Watch(std::chrono::milliseconds pause, std::function<void()> look);
-  /// Returns when `look` is not running any more.
-  ~Watch();
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-
- private:
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool is_over_ = false;
-  std::thread thread_;
-};
-
 /// What names a collective in messages.
 struct CollectiveName {
   const char* function = "";  ///< "all_reduce"
@@ -72,18 +51,12 @@ struct Operation {
 };
 using OperationRef = std::shared_ptr<Operation>;
 
-/// See Options in nccl.h.
-struct ConnectionOptions {
-  std::chrono::milliseconds deadline;
-  bool is_blocking = false;
-  std::function<void(const std::string&)> hangs = {};
-};
-
 class Connection {
  public:
-  /// `host` joins the same ranks, and outlives this.
+  /// `host` joins the same ranks, and outlives this. The last three are those of Options in nccl.h.
   Connection(const Api& api, std::unique_ptr<base::SideStream> stream, Communicator& host,
-             ConnectionOptions options);
+             std::chrono::milliseconds deadline, bool is_blocking,
+             std::function<void(const std::string&)> hangs);
   /// Aborts NCCL. While a call does not return, this does not either: the thread in it uses these members,
   /// and `hangs` has been called.
   ~Connection();
@@ -116,7 +89,9 @@ class Connection {
   /// does not return.
   [[nodiscard]] Lock enter() const;
   void enter(Lock& lock) const;
-  /// open() if calls block.
+  /// Calls NCCL, which sets opened_ and comm_.
+  void join(const UniqueId& id);
+  /// join() if calls block.
   void open_in_thread(const UniqueId& id);
   [[nodiscard]] OperationRef new_operation();
   /// Waits until a call that continues in the background is over.
@@ -140,6 +115,8 @@ class Connection {
   [[nodiscard]] std::string stuck() const;  ///< the sentence about that, where it is the failure
   /// Keeps the first failure and tells the host's communicator; ask() then aborts NCCL.
   void give_up(base::ErrorKind kind, const std::string& text);
+  /// The same after a call of NCCL that failed.
+  void give_up_after(const std::string& what, const char* function, Status status);
   [[nodiscard]] bool has_failed() const;
 
   const Api& api_;
@@ -163,7 +140,7 @@ class Connection {
 
   std::atomic<Comm> comm_{nullptr};  ///< null before open() and after an abort
   std::thread opens_;                ///< of open_in_thread()
-  Status opened_ = kSuccess;         ///< what it got; read when is_opening_ is false
+  Status opened_ = kSuccess;         ///< what join() got; read when is_opening_ is false
   std::atomic<bool> is_opening_{false};
   mutable std::atomic<const char*> call_{""};  ///< the last call that was begun, for messages
   std::atomic<std::int64_t> looks_{0};         ///< of ask(), that have returned
@@ -177,7 +154,7 @@ class Connection {
   base::Clock::duration opens_still_{};   ///< how long the start has gone on after a failure
   base::Clock::duration waited_{};        ///< how long collective `watched_`, which has begun, was the oldest
 
-  std::optional<Watch> asks_, decides_;  ///< last: they use all of the above
+  std::jthread asks_, decides_;  ///< last: they use all of the above
 };
 
 }  // namespace paceline::comm::nccl

@@ -120,14 +120,7 @@ class Nccl final : public Forwarding {
     if (is_open()) connection_->check();
     inner().check();
   }
-  [[nodiscard]] Traffic traffic() const override {
-    Traffic all = inner().traffic();
-    all.collectives += traffic_.collectives;
-    all.steps += traffic_.steps;
-    all.bytes_sent += traffic_.bytes_sent;
-    all.bytes_received += traffic_.bytes_received;
-    return all;
-  }
+  [[nodiscard]] Traffic traffic() const override { return inner().traffic() += traffic_; }
 
  private:
   [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(size()); }
@@ -170,10 +163,8 @@ class Nccl final : public Forwarding {
     int version = 0;
     (void)api_->ncclGetVersion(&version);  // cannot fail, since it was called before
     version_ = version_text(version);
-    auto connection = std::make_shared<Connection>(
-        *api_, std::move(stream), inner(),
-        ConnectionOptions{
-            .deadline = options_.deadline, .is_blocking = options_.is_blocking, .hangs = options_.hangs});
+    auto connection = std::make_shared<Connection>(*api_, std::move(stream), inner(), options_.deadline,
+                                                   options_.is_blocking, options_.hangs);
     connection->open(id);
     connection_ = std::move(connection);
   }
@@ -202,10 +193,11 @@ class Nccl final : public Forwarding {
 
   /// Counts a ring's traffic, since NCCL does not report what it moves.
   void count(std::size_t steps, std::size_t bytes) {
-    ++traffic_.collectives;
-    traffic_.steps += static_cast<std::int64_t>(steps);
-    traffic_.bytes_sent += static_cast<std::int64_t>(bytes);
-    traffic_.bytes_received += static_cast<std::int64_t>(bytes);
+    const auto moved = static_cast<std::int64_t>(bytes);
+    traffic_ += {.collectives = 1,
+                 .steps = static_cast<std::int64_t>(steps),
+                 .bytes_sent = moved,
+                 .bytes_received = moved};
   }
 
   const Options options_;

@@ -99,7 +99,7 @@ TEST(GpuUses, RanksThatShareAGpuHaveNoBusyShareOfTheirOwn) {
 
 TEST(GpuUses, SaysALinkBelowWhatItCouldBe) {
   auto record = make_gpu_record({});
-  record.gpus->front().pcie = measure::GpuLinkRecord{.generation = 5, .width = 8};
+  record.gpus->front().pcie = base::PcieLink{.generation = 5, .width = 8};
   EXPECT_EQ(uses_of({record}).gpus[0].link, "PCIe 5 x8 of 5 x16");
 }
 

@@ -73,7 +73,7 @@ TEST_P(ExchangeOf, AllReduceCountsTheRoundsAndBytesOfItsFormula) {
     const bool is_small = count <= kSmallFloats;
     const auto bytes = static_cast<std::int64_t>(count * sizeof(float));
     for (const WireFormat format : {WireFormat::fp32, WireFormat::bf16}) {
-      std::vector<Moved> moved(static_cast<std::size_t>(GetParam()));
+      std::vector<Traffic> moved(static_cast<std::size_t>(GetParam()));
       on_each([&](int process, const Round& round) {
         ExchangeRoom room;
         std::vector<float> values(count, 1.0f);
@@ -82,7 +82,7 @@ TEST_P(ExchangeOf, AllReduceCountsTheRoundsAndBytesOfItsFormula) {
       });
       std::int64_t sent = 0, received = 0;
       for (const auto& one : moved) {
-        EXPECT_EQ(one.rounds, GetParam() == 1 ? 0 : is_small ? 1 : 3 + 1);
+        EXPECT_EQ(one.steps, GetParam() == 1 ? 0 : is_small ? 1 : 3 + 1);
         sent += one.bytes_sent;
         received += one.bytes_received;
       }
@@ -136,7 +136,7 @@ TEST_P(ExchangeOf, ReduceScatterGivesEachItsPartOfTheSum) {
                                     expected.begin() + begin + static_cast<std::ptrdiff_t>(count));
       auto values = values_of(process, all);
       std::vector<float> apart(count, std::numeric_limits<float>::quiet_NaN());
-      const Moved moved = exchange_reduce_scatter(values, apart, process, GetParam(), room, round);
+      const Traffic moved = exchange_reduce_scatter(values, apart, process, GetParam(), room, round);
       EXPECT_TRUE(same_bits(apart, want)) << count << " apart, process " << process;
       EXPECT_TRUE(same_bits(values, values_of(process, all)));
       EXPECT_EQ(moved.bytes_sent, others() * static_cast<std::int64_t>(count * sizeof(float)));
@@ -153,9 +153,9 @@ TEST_P(ExchangeOf, AllGatherKeepsTheOrderOfProcesses) {
     on_each([&](int process, const Round& round) {
       const std::vector<std::byte> mine(bytes, static_cast<std::byte>(process + 1));
       std::vector<std::byte> all(bytes * static_cast<std::size_t>(GetParam()));
-      const Moved moved = exchange_all_gather(mine, all, process, GetParam(), round);
+      const Traffic moved = exchange_all_gather(mine, all, process, GetParam(), round);
       EXPECT_EQ(moved.bytes_sent, others() * static_cast<std::int64_t>(bytes));
-      EXPECT_EQ(moved.rounds, bytes == 0 || others() == 0 ? 0 : 1);
+      EXPECT_EQ(moved.steps, bytes == 0 || others() == 0 ? 0 : 1);
       for (std::size_t i = 0; i < all.size(); ++i)
         ASSERT_EQ(all[i], static_cast<std::byte>(i / bytes + 1)) << "process " << process;
       auto again = all;

@@ -70,11 +70,11 @@ TEST_P(StagedOf, CountsTheRoundsAndBytesOfItsFormula) {
   on_each([&](int, Staged& staged) {
     std::vector<float> values(kCount, 1.0f);
     EXPECT_TRUE(staged.all_reduce(values, values, kForEver));
-    EXPECT_EQ(staged.moved().rounds, 5 + 2);
+    EXPECT_EQ(staged.moved().steps, 5 + 2);
     sent += staged.moved().bytes_sent;
     received += staged.moved().bytes_received;
     EXPECT_TRUE(staged.all_reduce(std::span(values).first(7), std::span(values).first(7), kForEver));
-    EXPECT_EQ(staged.moved().rounds, 1);
+    EXPECT_EQ(staged.moved().steps, 1);
     EXPECT_EQ(staged.moved().bytes_sent, 28);
     EXPECT_EQ(staged.moved().bytes_received, others() * 28);
   });
@@ -183,13 +183,13 @@ TEST_P(StagedOf, InCommonMemoryNothingIsCopiedWhereValuesLieAlike) {
     const auto at = [&](std::size_t place) {
       const auto values = floats.subspan(place, kFloats);
       std::ranges::copy(values_of(process, kFloats), values.begin());
-      EXPECT_TRUE(staged.all_reduce(values, values, common, kForEver));
+      EXPECT_TRUE(staged.all_reduce(values, values, kForEver, common));
       EXPECT_TRUE(same_bits({values.begin(), values.end()}, tree_of(GetParam(), kFloats))) << place;
       EXPECT_TRUE(staged.barrier(kForEver));
     };
     const auto rounds_at = [&](std::span<float> values) {
-      EXPECT_TRUE(staged.all_reduce(values, values, common, kForEver));
-      const auto rounds = staged.moved().rounds;
+      EXPECT_TRUE(staged.all_reduce(values, values, kForEver, common));
+      const auto rounds = staged.moved().steps;
       EXPECT_TRUE(staged.barrier(kForEver));
       return rounds;
     };

@@ -80,14 +80,14 @@ class Visitor {
     return has_ended_;
   }
   /// The whole greeting of a process; the line with which it ends.
-  std::string greet(const MeetingPlace& place) {
-    const auto hello = hello_of(place, make_nonce());
+  std::string greet(const Launch& launch) {
+    const auto hello = hello_of(launch, make_nonce());
     send(hello + "\n");
     const auto challenge = line();
     const auto words = words_of(challenge);
     if (words.size() != 3 || words[0] != kMeeting) return challenge;
-    EXPECT_EQ(words[2], proof_of(place.secret, "server", hello, words[1])) << "the server knows the secret";
-    send(proof_of(place.secret, "guest", hello, words[1]) + "\n");
+    EXPECT_EQ(words[2], proof_of(launch.secret, "server", hello, words[1])) << "the server knows the secret";
+    send(proof_of(launch.secret, "guest", hello, words[1]) + "\n");
     return line();
   }
   void keep(const std::string& key, const std::string& value) const {
@@ -111,19 +111,19 @@ std::size_t open_descriptors() {
 
 class Meeting : public testing::Test {
  protected:
-  MeetingPlace place(int process, int processes = 2) {
-    return {.host = "127.0.0.1",
-            .listen_at = "127.0.0.1",
-            .process = process,
+  static Launch place(int process, int processes = 2) {
+    return {.process = process,
             .processes = processes,
-            .secret = "a secret of the test",
-            .say = [this](const std::string& text) {
-              const std::lock_guard lock(mutex_);
-              said_ += text + "\n";
-            }};
+            .meeting_host = "127.0.0.1",
+            .listen_at = "127.0.0.1",
+            .secret = "a secret of the test"};
   }
   void begin(const MeetingLimits& limits = {}, int processes = 2) {
-    server_ = std::make_unique<MeetingServer>(place(0, processes), limits);  // port 0: any that is free
+    const auto say = [this](const std::string& text) {
+      const std::lock_guard lock(mutex_);
+      said_ += text + "\n";
+    };
+    server_ = std::make_unique<MeetingServer>(place(0, processes), say, limits);  // port 0: any that is free
   }
   [[nodiscard]] std::uint16_t port() const { return server_->port(); }
   std::string said() {
@@ -324,7 +324,7 @@ TEST_F(Meeting, ListensWhereItIsToldAlone) {
   EXPECT_NE(::connect(socket, reinterpret_cast<const sockaddr*>(&there), sizeof there), 0);
   ::close(socket);
   auto taken = place(0);
-  taken.port = port();
+  taken.meeting_port = port();
   EXPECT_THROW(MeetingServer{taken}, base::Error);
 }
 

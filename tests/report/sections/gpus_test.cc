@@ -40,7 +40,7 @@ TEST(GpusSection, SaysWhereEnergyIsOfPowerReadings) {
 
 TEST(GpusSection, NamesASlowLinkAndWhoElseWasThere) {
   auto record = make_gpu_record({});
-  record.gpus->front().pcie = measure::GpuLinkRecord{.generation = 3, .width = 16};
+  record.gpus->front().pcie = base::PcieLink{.generation = 3, .width = 16};
   record.gpus->front().others = {{.pid = 41, .name = "python3", .share = 0.5}};
   const auto text = text_of({record});
   EXPECT_THAT(text, AllOf(HasSubstr("the link of GPU 0 to the host was PCIe 3 x16 of 5 x16"),
