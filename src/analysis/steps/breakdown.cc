@@ -192,18 +192,6 @@ bool waits_for_scheduling(const Breakdown& breakdown) {
   return waits_for_data(breakdown) && is_loader_fast_enough(breakdown);
 }
 
-double Residual::largest_part_s() const {
-  double largest = 0;
-  for (const double part : {exposed_transfer_s, waiting_s, data_wait_s, slower_kernels_s, rest_s})
-    largest = std::max(largest, std::abs(part));
-  return largest;
-}
-
-bool has_to_be_explained(const Residual& residual) {
-  const double size = std::abs(residual.residual_s);
-  return size > residual.noise_s && size >= kWorthExplaining * residual.largest_part_s();
-}
-
 Residual residual(const Breakdown& baseline, const Breakdown& other) {
   const double growth = static_cast<double>(other.cell->workers) / baseline.cell->workers;
   const double steps = other.cell->full_steps();
@@ -225,8 +213,6 @@ Residual residual(const Breakdown& baseline, const Breakdown& other) {
   result.data_bound = is_data_bound(baseline);
   result.baseline_data_wait = a.total() > 0 ? a.data_wait / a.total() : 0;
   result.loader_images_per_s = baseline.loader_images_per_s;
-  const auto half = [](const Estimate& step) { return has_interval(step) ? (step.high - step.low) / 2 : 0; };
-  result.noise_s = std::hypot(steps * half(other.cell->step_s), share * half(baseline.cell->step_s));
   result.name = result.data_bound ? "residual (data-bound baseline: not communication)" : "residual";
   return result;
 }

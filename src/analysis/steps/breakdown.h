@@ -81,17 +81,7 @@ struct Residual {
   double baseline_data_wait = 0;   ///< part of its step
   double loader_images_per_s = 0;  ///< the baseline's ceiling
   std::string name;                ///< what to call the number: "residual"
-  /// Half the intervals of both epoch times, combined in quadrature; a smaller residual is not significant. 0
-  /// if a time has no interval.
-  double noise_s = 0;
-  [[nodiscard]] double largest_part_s() const;  ///< the size of the largest of the five
 };
-
-/// A residual smaller than this part of its largest part is not explained: other parts cancel at least two
-/// thirds of that part, and an error of a third of it would change the residual's sign.
-inline constexpr double kWorthExplaining = 1.0 / 3;
-/// Whether the residual is above its noise and large enough to be explained by its parts.
-[[nodiscard]] bool has_to_be_explained(const Residual& residual);
 
 /// Requires  both are from measured cells that compare() allows
 [[nodiscard]] Residual residual(const Breakdown& baseline, const Breakdown& breakdown);
