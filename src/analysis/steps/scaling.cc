@@ -8,7 +8,6 @@
 
 #include "analysis/compare/cell_labels.h"
 #include "analysis/compare/setup_groups.h"
-#include "analysis/steps/sweep.h"
 #include "base/text.h"
 
 namespace paceline::analysis {
@@ -116,23 +115,6 @@ void append_groups(std::vector<ScalingGroup>& groups, std::int64_t batch,
   for (std::size_t i = 0; i < texts.size(); ++i) groups[first + i].circumstances = texts[i];
 }
 
-/// For each number of workers the row most similar to the baseline: a recommendation chooses among numbers of
-/// workers, not among versions.
-std::vector<const ScalingRow*> one_for_each_number_of_workers(const ScalingGroup& group) {
-  std::vector<const ScalingRow*> rows;
-  for (const ScalingRow& row : group.rows) {
-    if (!row.has_ratios) continue;
-    const auto same = std::find_if(rows.begin(), rows.end(), [&](const ScalingRow* other) {
-      return other->cell->workers == row.cell->workers;
-    });
-    if (same == rows.end())
-      rows.push_back(&row);
-    else if (!(*same)->is_baseline && row.verdict.remarks.size() < (*same)->verdict.remarks.size())
-      *same = &row;
-  }
-  return rows;
-}
-
 /// Whether the cells of one batch allow a comparison of numbers of workers.
 bool is_scaled(const std::vector<const Cell*>& cells) {
   std::set<int> workers;
@@ -174,32 +156,6 @@ std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode) {
     }
   }
   return groups;
-}
-
-FewestWorkers fewest_workers(const ScalingGroup& group) {
-  FewestWorkers result;
-  auto& candidates = result.candidates;
-  for (const ScalingRow* row : one_for_each_number_of_workers(group))
-    (row->cell->oversubscribed ? result.left_out : candidates).push_back(row);
-  if (candidates.empty()) return result;
-  const auto rate = [](const ScalingRow* row) { return row->cell->images_per_s; };
-  const ScalingRow* const best = *std::max_element(
-      candidates.begin(), candidates.end(),
-      [&](const ScalingRow* a, const ScalingRow* b) { return rate(a).median < rate(b).median; });
-  result.row = *std::find_if(candidates.begin(), candidates.end(), [&](const ScalingRow* row) {
-    return rate(row).median >= (1 - kKneeTolerance) * rate(best).median;
-  });
-  bool is_before = true;
-  for (const ScalingRow* other : candidates) {
-    if (other == result.row) {
-      is_before = false;
-      continue;
-    }
-    const Estimate share = is_before ? ratio(rate(other), rate(best)) : ratio(rate(result.row), rate(other));
-    const bool is_open = is_before ? share.high >= 1 - kKneeTolerance : share.low < 1 - kKneeTolerance;
-    if (is_open || !has_interval(share)) result.rivals.push_back(other);
-  }
-  return result;
 }
 
 std::vector<double> successive_speedups(std::span<const double> seconds) {
