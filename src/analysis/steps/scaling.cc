@@ -32,9 +32,9 @@ std::string describe_baseline(const Cell& cell) {
 
 void fill_ratios(ScalingRow& row, const Cell& baseline, Mode mode) {
   const double growth = static_cast<double>(row.cell->workers) / baseline.workers;
-  row.epoch = epoch_speedup(baseline.epoch_s, row.cell->epoch_s);
+  row.epoch = ratio(baseline.epoch_s, row.cell->epoch_s);
   if (mode == Mode::weak) {
-    row.efficiency = weak_efficiency(baseline.step_s, row.cell->step_s);
+    row.efficiency = ratio(baseline.step_s, row.cell->step_s);
     row.speedup = scaled(row.efficiency, growth);
   } else {
     // With the same global batch the number of steps is the same, so the ratio of epochs is that of steps,
@@ -129,14 +129,6 @@ bool is_scaled(const std::vector<const Cell*>& cells) {
 
 const char* name(Mode mode) { return mode == Mode::weak ? "weak" : "strong"; }
 
-Estimate weak_efficiency(const Estimate& step_baseline, const Estimate& step) {
-  return ratio(step_baseline, step);
-}
-
-Estimate epoch_speedup(const Estimate& epoch_baseline, const Estimate& epoch) {
-  return ratio(epoch_baseline, epoch);
-}
-
 std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode) {
   std::vector<ScalingGroup> groups;
   for (const CellGroup& subject : by_subject(cells)) {
@@ -156,12 +148,6 @@ std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode) {
     }
   }
   return groups;
-}
-
-std::vector<double> successive_speedups(std::span<const double> seconds) {
-  std::vector<double> speedups;
-  for (std::size_t i = 1; i < seconds.size(); ++i) speedups.push_back(seconds[i - 1] / seconds[i]);
-  return speedups;
 }
 
 }  // namespace paceline::analysis

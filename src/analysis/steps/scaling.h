@@ -23,10 +23,6 @@ namespace paceline::analysis {
 enum class Mode { weak, strong };
 [[nodiscard]] const char* name(Mode mode);
 
-// The formulas.
-[[nodiscard]] Estimate weak_efficiency(const Estimate& step_baseline, const Estimate& step);
-[[nodiscard]] Estimate epoch_speedup(const Estimate& epoch_baseline, const Estimate& epoch);
-
 struct ScalingRow {
   const Cell* cell = nullptr;
   bool is_baseline = false;
@@ -63,8 +59,5 @@ struct ScalingGroup {
 /// within each. Single cells of another version stay in the group, with a remark, as do those of a study that
 /// another version continued.
 [[nodiscard]] std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode);
-
-/// Times for growing workers as successive speedups: 456, 380, 204 s give 1.20 and 1.86.
-[[nodiscard]] std::vector<double> successive_speedups(std::span<const double> seconds);
 
 }  // namespace paceline::analysis
