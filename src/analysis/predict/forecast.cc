@@ -6,7 +6,6 @@
 #include <cmath>
 #include <set>
 
-#include "analysis/predict/closed_form.h"
 #include "analysis/predict/simulate_messages.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -98,9 +97,8 @@ class Forecaster {
     for (const auto workers : workers_) {
       auto one = predictor_.figures(workers, target);
       batch.loader_s = one.loader_s;
-      batch.own.push_back({one.compute_s, one.work_s, one.data_wait_s, one.queue_s});
-      form.workers.push_back(
-          {workers, std::move(one.largest), std::move(one.latency_s), std::move(one.moving_s)});
+      batch.own.push_back(one.own);
+      form.workers.push_back(std::move(one.of_workers));
     }
   }
 

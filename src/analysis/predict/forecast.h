@@ -122,7 +122,6 @@ struct Forecast {
 /// Errors   Error(usage): no number of workers is possible (strong scaling), or the cluster has too few slots
 [[nodiscard]] Forecast forecast(const StepModel& model, const ForecastRequest& request);
 
-struct ClosedForm;  // closed_form.h
 /// At these local batches, in weak scaling, over the links and numbers of workers of `request`.
 ///
 /// Errors   as forecast()

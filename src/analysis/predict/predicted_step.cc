@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "base/error.h"
@@ -178,21 +179,19 @@ StepFigures StepPredictor::figures(std::int64_t workers, const DrawnInputs& inpu
   const double batch = request_.local_batch(number);
   const auto own = own_of(number, batch, inputs);
   const auto reductions = reductions_of(workers, inputs);
-  StepFigures figures{.compute_s = own.lines[Line::compute],
-                      .work_s = sum_of_own(own.lines),
-                      .data_wait_s = own.lines[Line::data_wait],
-                      .queue_s = own.queue_s,
-                      .loader_s = model_.loader_s_a_sample * batch / what_if_.loader};
+  StepFigures figures;
+  figures.own = {own.lines[Line::compute], sum_of_own(own.lines), own.lines[Line::data_wait], own.queue_s};
+  figures.loader_s = model_.loader_s_a_sample * batch / what_if_.loader;
+  auto& form = figures.of_workers;
+  form.workers = workers;
   const double spread = factor_of_spread(inputs.cluster.worker_spread, number);
   for (const double factor : inputs.largest[place_in_draw(workers, inputs)].parts)
-    figures.largest.push_back(factor * spread);
+    form.largest.push_back(factor * spread);
   if (reductions.whole_s.empty()) return figures;
-  figures.latency_s = {reductions.votes_latency_s};
-  figures.moving_s = {reductions.votes_s - reductions.votes_latency_s};
-  for (std::size_t i = 0; i < reductions.whole_s.size(); ++i) {
-    figures.latency_s.push_back(reductions.latency_s[i]);
-    figures.moving_s.push_back(reductions.moving_s[i]);
-  }
+  form.latency_s = {reductions.votes_latency_s};
+  form.moving_s = {reductions.votes_s - reductions.votes_latency_s};
+  std::ranges::copy(reductions.latency_s, std::back_inserter(form.latency_s));
+  std::ranges::copy(reductions.moving_s, std::back_inserter(form.moving_s));
   return figures;
 }
 
