@@ -7,8 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "measure/setting.h"
-
 namespace paceline::analysis {
 namespace {
 
@@ -348,6 +346,28 @@ Circumstances circumstances(const Record& record) {
                     {"compiler", there.compiler}};
   std::erase_if(all, [](const auto& one) { return one.second.empty(); });
   return all;
+}
+
+std::string text_or(const std::string* text, const char* otherwise) {
+  return text == nullptr ? otherwise : *text;
+}
+
+std::string setting_text(const Record& record, measure::Setting setting) {
+  return text_or(measure::find_text(record.settings, setting), "");
+}
+
+std::vector<SettingDifference> different_settings(const measure::SettingTexts& a,
+                                                  const measure::SettingTexts& b) {
+  auto all = a;
+  all.insert(b.begin(), b.end());
+  std::vector<SettingDifference> different;
+  for (const auto& [key, text] : all) {
+    const auto before = a.find(key), after = b.find(key);
+    if (before == a.end() || after == b.end() || before->second != after->second)
+      different.push_back(
+          {key, before == a.end() ? nullptr : &before->second, after == b.end() ? nullptr : &after->second});
+  }
+  return different;
 }
 
 std::string changes_at_resumes(const Record& record) {

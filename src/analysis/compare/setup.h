@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "measure/record.h"
+#include "measure/setting.h"
 
 namespace paceline::analysis {
 
@@ -88,6 +89,21 @@ using Circumstances = std::map<std::string, std::string>;
 /// What repeats must have in common, although it does not forbid a ratio: version, libraries, host, system
 /// and compiler.
 [[nodiscard]] Circumstances circumstances(const measure::Record& record);
+
+/// The text of a setting; "" where the run has none.
+[[nodiscard]] std::string setting_text(const measure::Record& record, measure::Setting setting);
+[[nodiscard]] std::string text_or(const std::string* text, const char* otherwise);  ///< where it is null
+
+/// A setting with another text in b than in a; null: the run has none.
+struct SettingDifference {
+  std::string key;
+  const std::string *a = nullptr, *b = nullptr;
+};
+/// In the order of the keys.
+///
+/// Lifetime  refers to both
+[[nodiscard]] std::vector<SettingDifference> different_settings(const measure::SettingTexts& a,
+                                                                const measure::SettingTexts& b);
 
 /// Settings that resumes have changed, for a key or a label; the record's settings are those of its last
 /// part.

@@ -10,7 +10,6 @@
 #include "analysis/steps/waterfall.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "measure/setting.h"
 #include "measure/statistics.h"
 
 namespace paceline::analysis {
@@ -38,19 +37,11 @@ std::string why_not_of(const Subject& subject, const Record& record) {
     return differ("the data", subject.data, measured.data);
   if (!subject.precision.empty() && measured.precision != subject.precision)
     return differ("the precision", subject.precision, measured.precision);
-  std::set<std::string> keys;
-  for (const auto* settings : {&subject.settings, &measured.settings})
-    for (const auto& [key, value] : *settings) keys.insert(key);
   if (subject.settings.empty()) return "";
-  const auto text = [](const auto& settings, const std::string& key) {
-    const auto found = settings.find(key);
-    return found == settings.end() ? std::string("not set") : found->second;
-  };
-  for (const auto& key : keys) {
-    const auto then = text(subject.settings, key), now = text(measured.settings, key);
-    if (then != now && !may_differ(key))
-      return fmt::format("--{} was {} in the prediction's records and is {} here", key, then, now);
-  }
+  for (const auto& [key, then, now] : different_settings(subject.settings, measured.settings))
+    if (!may_differ(key))
+      return fmt::format("--{} was {} in the prediction's records and is {} here", key,
+                         text_or(then, "not set"), text_or(now, "not set"));
   return "";
 }
 

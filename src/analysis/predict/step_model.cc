@@ -20,18 +20,10 @@ using measure::Record;
 
 double local_batch_of(const Cell& cell) { return static_cast<double>(cell.global_batch) / cell.workers; }
 
-/// Key and value with which a run exchanges nothing, so that only the sharing of a node is seen.
-bool is_without_exchange(const Record& record) {
-  const auto found = record.settings.find("control");
-  return found != record.settings.end() && found->second == "no-exchange";
-}
+/// Whether a run exchanges nothing, so that only the sharing of a node is seen.
+bool is_without_exchange(const Record& record) { return setting_text(record, "control") == "no-exchange"; }
 
-constexpr const char* kEmulatedCompute = "emulate-compute";
-
-bool is_of_ghosts(const Record& record) {
-  const auto found = record.settings.find(kEmulatedCompute);
-  return found != record.settings.end() && !found->second.empty();
-}
+bool is_of_ghosts(const Record& record) { return !setting_text(record, "emulate-compute").empty(); }
 
 int width_of(const Record& record) {
   if (is_of_ghosts(record)) return 1;
@@ -273,7 +265,6 @@ std::string Subject::text() const {
 }
 
 Subject subject_of(const Record& record) {
-  const auto ghost = record.settings.find(kEmulatedCompute);
   return {.model = record.model.name,
           .data = measure::name_of_data(record),
           .precision = record.precision,
@@ -281,7 +272,7 @@ Subject subject_of(const Record& record) {
           .parameters = record.model.parameters,
           .cpu = record.environment.cpu,
           .host = record.environment.host,
-          .emulated_compute = ghost == record.settings.end() ? "" : ghost->second,
+          .emulated_compute = setting_text(record, "emulate-compute"),
           .settings = record.settings};
 }
 

@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "analysis/compare/cell_labels.h"
 #include "analysis/compare/consistency.h"
-#include "measure/setting.h"
 
 namespace paceline::analysis {
 namespace {
@@ -26,10 +24,7 @@ std::optional<double> last_accuracy(const Record& record) {
 }
 
 /// The record's --seed; "": older records lack it.
-std::string seed_of(const Record& record) {
-  const auto* seed = find_text(record.settings, "seed");
-  return seed != nullptr ? *seed : "";
-}
+std::string seed_of(const Record& record) { return setting_text(record, "seed"); }
 
 bool has_accuracy(const Cell& cell) {
   return std::any_of(cell.records.begin(), cell.records.end(),
@@ -168,15 +163,9 @@ bool is_of_batch_or_execution(std::string_view key) {
 /// Whether the training rules are the same: only the batch, or the number of workers that share it, differs.
 bool has_same_rule(const Record& a, const Record& b) {
   if (a.learning_rate.peak != b.learning_rate.peak) return false;
-  std::set<std::string> names;
-  for (const Record* record : {&a, &b})
-    for (const auto& [name, value] : record->settings) names.insert(name);
-  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+  return std::ranges::all_of(different_settings(a.settings, b.settings), [](const SettingDifference& one) {
     // The resulting rates are equal, as checked above, so the rule that scales them may differ.
-    if (is_of_batch_or_execution(name) || measure::role_of(name) == SettingRole::lr_scaling) return true;
-    const auto x = a.settings.find(name);
-    const auto y = b.settings.find(name);
-    return x != a.settings.end() && y != b.settings.end() && x->second == y->second;
+    return is_of_batch_or_execution(one.key) || measure::role_of(one.key) == SettingRole::lr_scaling;
   });
 }
 
@@ -311,19 +300,9 @@ std::string changed_settings(const Record& baseline, const Record& variant) {
   const auto is_free = [](std::string_view key) {  // lr-batch only qualifies scale-lr, which is named
     return is_of_batch_or_execution(key) || key == Setting("lr-batch").key();
   };
-  std::set<std::string> names;
-  for (const Record* record : {&baseline, &variant})
-    for (const auto& [name, value] : record->settings)
-      if (!is_free(name)) names.insert(name);
   std::vector<std::string> changed;
-  for (const std::string& name : names) {
-    const auto before = baseline.settings.find(name);
-    const auto here = variant.settings.find(name);
-    if (here == variant.settings.end())
-      changed.push_back("no " + name);
-    else if (before == baseline.settings.end() || before->second != here->second)
-      changed.push_back(fmt::format("{} {}", name, here->second));
-  }
+  for (const auto& [name, before, here] : different_settings(baseline.settings, variant.settings))
+    if (!is_free(name)) changed.push_back(here == nullptr ? "no " + name : fmt::format("{} {}", name, *here));
   return fmt::format("{}", fmt::join(changed, ", "));
 }
 
