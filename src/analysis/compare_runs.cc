@@ -23,37 +23,18 @@ Place place_in_study(const Cell& cell) {
   return {cell.kind, cell.variant, cell.workers, cell.local_batch, cell.global_batch};
 }
 
-/// By kind and name of the entry: a setting may have the name of a field.
-using Entries = std::map<std::pair<SetupKind, std::string>, std::string>;
-Entries entries_of(const Setup& setup) {
-  Entries entries;
-  for (const SetupEntry& entry : setup)
-    // Whether a cell was measured as weak or strong is no difference: see Place.
-    if (entry.kind != SetupKind::part) entries[{entry.kind, entry.name}] = entry.text;
-  return entries;
-}
-
 struct EntryDifference {
   SetupKind kind;
   std::string name, a, b;
 };
 
-/// In the order of the set-ups.
+/// In the order of the set-ups. Whether a cell was measured as weak or strong is no difference: see Place.
 std::vector<EntryDifference> differences_of(const Cell& a, const Cell& b) {
-  const Entries before = entries_of(a.setup), after = entries_of(b.setup);
-  const auto text_in = [](const Entries& entries, const std::pair<SetupKind, std::string>& key) {
-    const auto found = entries.find(key);
-    return found == entries.end() ? std::string() : found->second;
-  };
   std::vector<EntryDifference> found;
-  std::set<std::pair<SetupKind, std::string>> seen;
-  for (const Setup* setup : {&a.setup, &b.setup})
-    for (const SetupEntry& entry : *setup) {
-      const std::pair key(entry.kind, entry.name);
-      if (entry.kind == SetupKind::part || !seen.insert(key).second) continue;
-      const auto was = text_in(before, key), is = text_in(after, key);
-      if (was != is) found.push_back({entry.kind, entry.name, was, is});
-    }
+  for (const EntryName& entry : names_of_entries({&a.setup, &b.setup})) {
+    const auto was = text_of(a.setup, entry), is = text_of(b.setup, entry);
+    if (entry.second != SetupKind::part && was != is) found.push_back({entry.second, entry.first, was, is});
+  }
   return found;
 }
 

@@ -228,9 +228,14 @@ constexpr Row kRows[] = {
     {"images", circumstance, "data.description", [](const Record& r) { return r.data.description; }},
 };
 
-constexpr std::pair<std::string_view, std::string_view> kCircumstances[] = {
-    {"version", "environment.version"}, {"libraries", "environment.libraries"}, {"host", "environment.host"},
-    {"system", "environment.os"},       {"compiler", "environment.compiler"},
+constexpr Row kCircumstances[] = {
+    {"version", circumstance, "environment.version", [](const Record& r) { return r.environment.version; }},
+    {"libraries", circumstance, "environment.libraries",
+     [](const Record& r) { return fmt::format("{}", fmt::join(r.environment.libraries, "; ")); }},
+    {"host", circumstance, "environment.host", [](const Record& r) { return r.environment.host; }},
+    {"system", circumstance, "environment.os", [](const Record& r) { return r.environment.os; }},
+    {"compiler", circumstance, "environment.compiler",
+     [](const Record& r) { return r.environment.compiler; }},
 };
 
 /// Whether the setting is an entry. The precision used, sizes and data-parallel have entries of their own.
@@ -242,8 +247,9 @@ bool is_in_setup(const Record& record, std::string_view setting) {
   return setting != "parallel" && !(is_alone(record) && is_setting_of_joining(setting));
 }
 
-void add_entry(Setup& entries, std::string_view name, std::string text, SetupKind kind) {
-  if (!text.empty()) entries.push_back({std::string(name), std::move(text), kind});
+void add_entry(Setup& entries, const Row& row, const Record& record) {
+  if (auto text = row.text(record); !text.empty())
+    entries.push_back({std::string(row.name), std::move(text), row.kind});
 }
 
 }  // namespace
@@ -252,16 +258,13 @@ Setup setup(const Record& record) {
   Setup entries;
   const auto add_rows = [&](auto wanted) {
     for (const Row& row : kRows)
-      if (wanted(row.kind)) add_entry(entries, row.name, row.text(record), row.kind);
+      if (wanted(row.kind)) add_entry(entries, row, record);
   };
   add_rows([](SetupKind kind) { return kind < setting; });
   for (const auto& [key, value] : record.settings)
-    if (is_in_setup(record, key)) add_entry(entries, key, value.empty() ? "empty" : value, setting);
+    if (is_in_setup(record, key)) entries.push_back({key, value.empty() ? "empty" : value, setting});
   add_rows([](SetupKind kind) { return kind == rest; });
-  const auto around = circumstances(record);
-  for (const auto& [name, field] : kCircumstances)
-    if (const auto found = around.find(std::string(name)); found != around.end())
-      add_entry(entries, name, found->second, circumstance);
+  for (const Row& row : kCircumstances) add_entry(entries, row, record);
   add_rows([](SetupKind kind) { return kind == circumstance; });
   return entries;
 }
@@ -333,18 +336,14 @@ std::vector<SetupField> setup_fields() {
       all.push_back({fields.substr(0, end), row.name});
       fields.remove_prefix(std::min(end + 1, fields.size()));
     }
-  for (const auto& [name, field] : kCircumstances) all.push_back({field, name});
+  for (const Row& row : kCircumstances) all.push_back({row.fields, row.name});
   return all;
 }
 
 Circumstances circumstances(const Record& record) {
-  const auto& there = record.environment;
-  Circumstances all{{"version", there.version},
-                    {"libraries", fmt::format("{}", fmt::join(there.libraries, "; "))},
-                    {"host", there.host},
-                    {"system", there.os},
-                    {"compiler", there.compiler}};
-  std::erase_if(all, [](const auto& one) { return one.second.empty(); });
+  Circumstances all;
+  for (const Row& row : kCircumstances)
+    if (auto text = row.text(record); !text.empty()) all.emplace(row.name, std::move(text));
   return all;
 }
 
