@@ -3,6 +3,7 @@
 /// Cell: one configuration ("set-up") that was measured, with the records and figures of all its repeats.
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,10 @@ namespace paceline::analysis {
 
 /// The steps of a record that have times, each the mean over ranks.
 [[nodiscard]] std::vector<double> step_seconds(const measure::Record& record);
+/// Seconds of the rank's ledger in one phase, or in several, added in their order.
+[[nodiscard]] double seconds_in(const measure::RankRecord& rank, measure::Phase phase);
+[[nodiscard]] double seconds_in(const measure::RankRecord& rank,
+                                std::initializer_list<measure::Phase> phases);
 /// Sum over all steps of the rank's window, those without a time of their own included.
 [[nodiscard]] double seconds_of_steps(const measure::RankRecord& rank);
 /// Training time of each whole epoch (steps_per_epoch updates), without evaluation and checkpoints: the

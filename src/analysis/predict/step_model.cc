@@ -134,8 +134,7 @@ void add_buckets(const std::vector<const Cell*>& by_workers, StepModel& model) {
     for (const Record* record : (*cell)->records) {
       if (record->buckets.empty() || !record->buckets.front().ready_s) continue;
       const auto& rank = record->ranks.front();
-      const double forward = rank.phases[static_cast<std::size_t>(Phase::forward)],
-                   backward = rank.phases[static_cast<std::size_t>(Phase::backward)];
+      const double forward = seconds_in(rank, Phase::forward), backward = seconds_in(rank, Phase::backward);
       if (backward <= 0) continue;
       model.backward_part = backward / (forward + backward);
       // Queued engines send their votes behind the last bucket, the others when the forward pass has ended.

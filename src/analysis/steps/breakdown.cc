@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 
 namespace paceline::analysis {
 namespace {
 
+using measure::Phase;
 using measure::RankRecord;
 using measure::Record;
 
@@ -32,29 +34,15 @@ void add_loader(LoaderSums& sums, const RankRecord& rank, double steps) {
   sums.steps += steps;
 }
 
-using measure::Phase;
-
-double seconds(const RankRecord& rank, Phase phase) { return rank.phases[static_cast<std::size_t>(phase)]; }
-
 void add_phases(Parts& sum, const RankRecord& rank, double weight) {
-  sum.forward += weight * seconds(rank, Phase::forward);
-  sum.backward += weight * seconds(rank, Phase::backward);
-  sum.update += weight * seconds(rank, Phase::update);
-  sum.exposed_transfer += weight * seconds(rank, Phase::exposed_transfer);
-  sum.exposed_wait += weight * seconds(rank, Phase::exposed_wait);
-  sum.data_wait += weight * seconds(rank, Phase::data_wait);
-  sum.copy += weight * seconds(rank, Phase::copy);
-  sum.other += weight * seconds(rank, Phase::other);
-}
-
-double outside(const RankRecord& rank) {
-  return seconds(rank, Phase::evaluation) + seconds(rank, Phase::checkpoint);
-}
-
-double ledger_sum(const RankRecord& rank) {
-  double sum = 0;
-  for (const double phase : rank.phases) sum += phase;
-  return sum;
+  sum.forward += weight * seconds_in(rank, Phase::forward);
+  sum.backward += weight * seconds_in(rank, Phase::backward);
+  sum.update += weight * seconds_in(rank, Phase::update);
+  sum.exposed_transfer += weight * seconds_in(rank, Phase::exposed_transfer);
+  sum.exposed_wait += weight * seconds_in(rank, Phase::exposed_wait);
+  sum.data_wait += weight * seconds_in(rank, Phase::data_wait);
+  sum.copy += weight * seconds_in(rank, Phase::copy);
+  sum.other += weight * seconds_in(rank, Phase::other);
 }
 
 double own_work(const Parts& parts) { return parts.total() - parts.exposed(); }
@@ -169,8 +157,10 @@ Breakdown breakdown(const Cell& cell) {
       result.communication_total += weight * rank.communication_s;
       result.transfer += weight * rank.transfer_s;
       result.late_peer += weight * rank.late_peer_s;
-      result.outside_steps += outside(rank) / static_cast<double>(record->ranks.size());
-      const double closure = rank.wall_s > 0 ? ledger_sum(rank) / rank.wall_s : 0;
+      result.outside_steps += seconds_in(rank, {Phase::evaluation, Phase::checkpoint}) /
+                              static_cast<double>(record->ranks.size());
+      const double closure =
+          rank.wall_s > 0 ? std::accumulate(rank.phases.begin(), rank.phases.end(), 0.0) / rank.wall_s : 0;
       if (std::abs(closure - 1) > std::abs(result.closure - 1)) result.closure = closure;
       const double samples = static_cast<double>(record->window.samples) / static_cast<double>(loaders);
       result.loader_images_per_s += loader_rate(rank, samples) / static_cast<double>(records.size());

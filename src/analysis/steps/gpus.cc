@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace paceline::analysis {
 namespace {
 
 using measure::GpuRecord;
-using measure::Phase;
 using measure::Record;
 
 /// A mean, weighted by time or readings.
@@ -71,13 +71,11 @@ std::string weak_link(const GpuRecord& gpu) {
 /// Adds the fraction of its steps during which a rank computes.
 void add_busy(GpuMean& busy, const Record& record, int rank) {
   if (rank < 0 || rank >= static_cast<int>(record.ranks.size())) return;
-  const auto& phases = record.ranks[static_cast<std::size_t>(rank)].phases;
-  const auto of = [&](Phase phase) { return phases[static_cast<std::size_t>(phase)]; };
-  double all = 0;
-  for (const double one : phases) all += one;
-  const double steps_s = all - of(Phase::evaluation) - of(Phase::checkpoint);
-  if (steps_s > 0)
-    busy.add((of(Phase::forward) + of(Phase::backward) + of(Phase::update)) / steps_s, steps_s);
+  using enum measure::Phase;
+  const auto& of_rank = record.ranks[static_cast<std::size_t>(rank)];
+  const double all = std::accumulate(of_rank.phases.begin(), of_rank.phases.end(), 0.0);
+  const double steps_s = all - seconds_in(of_rank, evaluation) - seconds_in(of_rank, checkpoint);
+  if (steps_s > 0) busy.add(seconds_in(of_rank, {forward, backward, update}) / steps_s, steps_s);
 }
 
 void add_gpu(GpuUse& use, GpuSums& sums, const GpuRecord& gpu, const Record& record) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "analysis/compare/cell.h"
 #include "base/error.h"
 
 namespace paceline::analysis {
@@ -55,15 +56,10 @@ using measure::Phase;
 using measure::RankRecord;
 using measure::Record;
 
-double of_phase(const RankRecord& rank, Phase phase) { return rank.phases[static_cast<std::size_t>(phase)]; }
-
 /// Seconds of the rank's own work in the window, by the ledger.
 double own_of_ledger(const RankRecord& rank) {
-  double sum = 0;
-  for (const Phase phase :
-       {Phase::data_wait, Phase::copy, Phase::forward, Phase::backward, Phase::update, Phase::other})
-    sum += of_phase(rank, phase);
-  return sum;
+  using enum measure::Phase;
+  return seconds_in(rank, {data_wait, copy, forward, backward, update, other});
 }
 
 bool has_own(const Record& record) {
@@ -137,7 +133,7 @@ std::optional<BucketTimes> bucket_times(const Record& record) {
     transfers.push_back({.bytes = static_cast<double>(bucket.bytes), .seconds = times.transfer_s.back()});
   }
   times.backward_s =
-      of_phase(record.ranks.front(), Phase::backward) / static_cast<double>(record.window.steps);
+      seconds_in(record.ranks.front(), Phase::backward) / static_cast<double>(record.window.steps);
   times.link = fit_buckets(transfers);
   // In every step the backward pass takes equally long after its last bucket.
   const double behind = std::max(0.0, times.backward_s - times.ready_s.back());
@@ -163,7 +159,7 @@ SampledSteps::SampledSteps(const Record& record) {
   add_blocks(record);
   const RankRecord& rank = record.ranks[typical_];
   const double a_step = 1 / static_cast<double>(record.window.steps);
-  const auto mean = [&](Phase phase) { return a_step * of_phase(rank, phase); };
+  const auto mean = [&](Phase phase) { return a_step * seconds_in(rank, phase); };
   lines_[Line::compute] = mean(Phase::forward) + mean(Phase::backward);
   lines_[Line::data_wait] = mean(Phase::data_wait);
   lines_[Line::copy] = mean(Phase::copy);

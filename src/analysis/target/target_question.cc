@@ -73,8 +73,7 @@ Predicted evaluation_seconds(const StepsToTarget& curve) {
   for (const auto* record : curve.records) {
     if (!record->evaluations || record->evaluations->empty() || record->ranks.empty()) continue;
     double seconds = 0;
-    for (const auto& rank : record->ranks)
-      seconds += rank.phases[static_cast<std::size_t>(measure::Phase::evaluation)];
+    for (const auto& rank : record->ranks) seconds += seconds_in(rank, measure::Phase::evaluation);
     all.push_back(seconds / static_cast<double>(record->evaluations->size()));
   }
   if (all.empty()) return {};
