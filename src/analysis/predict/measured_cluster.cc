@@ -50,8 +50,8 @@ Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>&
   cluster.nodes = is_one_node ? 1 : (kMostWorkers + model.width - 1) / model.width;
   cluster.algorithm = model.algorithm;
   std::vector<TimedAllReduce> timed;
-  std::vector<BucketTransfer> transfers;
-  BucketTransfer sum;
+  std::vector<TimedMessage> transfers;
+  TimedMessage sum;
   const int ranks = model.most();
   Cluster added_alone = cluster;
   added_alone.emulated = emulated;

@@ -1,7 +1,7 @@
 #include "analysis/steps/step_lines.h"
 
 #include <algorithm>
-#include <limits>
+#include <iterator>
 #include <numeric>
 
 #include "analysis/compare/cell.h"
@@ -15,15 +15,10 @@ double exposed_seconds(std::span<const ReplayedBucket> buckets, double backward_
   return std::max(0.0, end - backward_s);
 }
 
-std::optional<BucketLink> fit_buckets(std::span<const BucketTransfer> buckets) {
-  constexpr double kApart = 2;
-  double smallest = std::numeric_limits<double>::infinity(), largest = 0;
+std::optional<BucketLink> line_of_times(std::span<const TimedMessage> messages) {
   // Weighted by 1 / t^2, so that errors are relative: sums of 1, X, X^2, t, X t.
   double w = 0, x = 0, xx = 0, t = 0, xt = 0;
-  for (const auto& [bytes, seconds] : buckets) {
-    if (bytes <= 0 || seconds <= 0) continue;
-    smallest = std::min(smallest, bytes);
-    largest = std::max(largest, bytes);
+  for (const auto& [bytes, seconds] : messages) {
     const double weight = 1 / (seconds * seconds);
     w += weight;
     x += weight * bytes;
@@ -31,14 +26,23 @@ std::optional<BucketLink> fit_buckets(std::span<const BucketTransfer> buckets) {
     t += weight * seconds;
     xt += weight * bytes * seconds;
   }
-  if (largest < kApart * smallest || largest == 0) return std::nullopt;
   const double determinant = w * xx - x * x;
-  if (determinant <= 0) return std::nullopt;
+  if (!(determinant > 0)) return std::nullopt;
   const double alpha = (xx * t - x * xt) / determinant, slope = (w * xt - x * t) / determinant;
   // A value that no link can have is set to 0, and the other is fitted again.
   if (alpha < 0) return BucketLink{.alpha_s = 0, .seconds_per_byte = xt / xx};
   if (slope < 0) return BucketLink{.alpha_s = t / w, .seconds_per_byte = 0};
   return BucketLink{.alpha_s = alpha, .seconds_per_byte = slope};
+}
+
+std::optional<BucketLink> fit_buckets(std::span<const TimedMessage> buckets) {
+  constexpr double kApart = 2;
+  std::vector<TimedMessage> timed;
+  std::ranges::copy_if(buckets, std::back_inserter(timed),
+                       [](const TimedMessage& one) { return one.bytes > 0 && one.seconds > 0; });
+  if (timed.empty()) return std::nullopt;
+  const auto [smallest, largest] = std::ranges::minmax(timed, {}, &TimedMessage::bytes);
+  return largest.bytes < kApart * smallest.bytes ? std::nullopt : line_of_times(timed);
 }
 
 namespace {
@@ -120,7 +124,7 @@ std::optional<BucketTimes> bucket_times(const Record& record) {
   }
   if (steps == 0) return std::nullopt;
   BucketTimes times;
-  std::vector<BucketTransfer> transfers;
+  std::vector<TimedMessage> transfers;
   const auto mean_of = [steps](const std::vector<double>& values) {
     return std::accumulate(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(steps), 0.0) /
            static_cast<double>(steps);
