@@ -226,7 +226,7 @@ class Forecaster {
     point.images_per_s = inverse(samples);
     point.is_beyond_data = model_.train_samples > 0 && samples > model_.train_samples;
     const double steps = point.is_beyond_data ? 0 : model_.train_samples / samples;
-    point.epoch_s = {steps * point.step_s.value, steps * point.step_s.low, steps * point.step_s.high};
+    point.epoch_s = point.step_s.scaled(steps);
     std::vector<double> of_draws(kForecastDraws);
     for (std::size_t i = 0; i < kForecastDraws; ++i)
       of_draws[i] = efficiency(baseline_draws_[i], draws_[n][i], number);
@@ -248,11 +248,8 @@ class Forecaster {
       point.memory_bytes = plan->bytes_a_worker;
       point.fits = target_.memory_bytes <= 0 || plan->bytes_a_worker <= target_.memory_bytes;
     }
-    if (target_.cost && !point.is_beyond_data) {
-      const double factor = point.nodes * target_.cost->node_hour / 3600;
-      point.epoch_cost = {factor * point.epoch_s.value, factor * point.epoch_s.low,
-                          factor * point.epoch_s.high};
-    }
+    if (target_.cost && !point.is_beyond_data)
+      point.epoch_cost = point.epoch_s.scaled(point.nodes * target_.cost->node_hour / 3600);
     // Energy follows the time that devices are held, at the power that was measured.
     if (model_.joules_a_sample && !request_.is_other_hardware && !point.is_beyond_data)
       point.epoch_joules = *model_.joules_a_sample * model_.train_samples / point.efficiency.value;

@@ -47,6 +47,7 @@ struct ForecastRequest {
 /// A figure with its 90 % interval.
 struct Predicted {
   double value = 0, low = 0, high = 0;
+  [[nodiscard]] Predicted scaled(double by) const { return {by * value, by * low, by * high}; }
 };
 
 struct ForecastPoint {
