@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <set>
 
 #include "analysis/predict/forecast.h"
@@ -15,30 +16,20 @@ namespace {
 
 constexpr int kMostWorkers = 1 << 20;
 
-void change_link(Link& link, const WhatIf& what_if) {
-  link.bytes_per_s.low *= what_if.bandwidth;
-  link.bytes_per_s.high *= what_if.bandwidth;
-  for (Range* range : {&link.latency_s, &link.base_s, &link.message_s}) {
-    range->low *= what_if.latency;
-    range->high *= what_if.latency;
-  }
-}
-
 }  // namespace
 
 Cluster changed(Cluster cluster, const WhatIf& what_if) {
-  change_link(cluster.node_link, what_if);
-  change_link(cluster.network, what_if);
+  const auto scale = [](std::initializer_list<Range*> ranges, double by) {
+    for (Range* range : ranges) *range = range->scaled(by);
+  };
+  for (Link* link : cluster.links()) {
+    scale({&link->bytes_per_s}, what_if.bandwidth);
+    scale({&link->latency_s, &link->base_s, &link->message_s}, what_if.latency);
+  }
   if (cluster.emulated) {
     auto& link = *cluster.emulated;
-    for (Range* bandwidth : {&link.bytes_per_s, &link.inside_bytes_per_s}) {
-      bandwidth->low *= what_if.bandwidth;
-      bandwidth->high *= what_if.bandwidth;
-    }
-    for (Range* latency : {&link.latency_s, &link.inside_latency_s}) {
-      latency->low *= what_if.latency;
-      latency->high *= what_if.latency;
-    }
+    scale({&link.bytes_per_s, &link.inside_bytes_per_s}, what_if.bandwidth);
+    scale({&link.latency_s, &link.inside_latency_s}, what_if.latency);
   }
   return cluster;
 }

@@ -298,9 +298,7 @@ std::optional<double> simulated_all_reduce(const Cluster& cluster, int workers, 
   named.algorithm = closed.algorithm;
   MessageSchedule schedule;
   if (!add_all_reduce(schedule, named, workers, bytes)) return std::nullopt;
-  const double base =
-      cluster.nodes_of(workers) > 1 ? cluster.network.base_s.low : cluster.node_link.base_s.low;
-  return base + finish_seconds(schedule, named, workers) + closed.emulated_s;
+  return cluster.link_of(workers).base_s.low + finish_seconds(schedule, named, workers) + closed.emulated_s;
 }
 
 }  // namespace paceline::analysis
