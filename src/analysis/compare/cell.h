@@ -84,6 +84,8 @@ struct Cell {
   /// D / B, not rounded. An epoch drops samples that fill no global batch, up to half the data for a large
   /// one, and only times of the same images can be compared.
   [[nodiscard]] double full_steps() const;
+  /// B / N, not rounded where the workers do not divide the global batch.
+  [[nodiscard]] double batch_per_worker() const { return static_cast<double>(global_batch) / workers; }
   [[nodiscard]] const measure::Record& record() const { return *records.front(); }
   /// The part of a study to which it belongs: "sweep", "scale weak", "scale" (both), "converge large batch".
   [[nodiscard]] std::string part() const;

@@ -18,8 +18,6 @@ namespace {
 using measure::Phase;
 using measure::Record;
 
-double local_batch_of(const Cell& cell) { return static_cast<double>(cell.global_batch) / cell.workers; }
-
 /// Whether a run exchanges nothing, so that only the sharing of a node is seen.
 bool is_without_exchange(const Record& record) { return setting_text(record, "control") == "no-exchange"; }
 
@@ -109,7 +107,7 @@ MeasuredStep measured_step(const Cell& cell, std::size_t index) {
   const SampledCell sampled(cell);
   MeasuredStep step{.workers = cell.workers,
                     .width = width_of(cell.record()),
-                    .batch = local_batch_of(cell),
+                    .batch = cell.batch_per_worker(),
                     .middle = sampled.middle(),
                     .draws = {},
                     .step_s = cell.step_s,
@@ -168,7 +166,7 @@ void add_memory_plans(const std::vector<const Cell*>& cells, StepModel& model) {
                : static_cast<double>(record.memory.plan_bytes) / static_cast<double>(in_process);
     if (bytes > 0)
       model.memory.push_back(
-          {.batch = local_batch_of(*cell), .bytes_a_worker = bytes, .is_of_device = device.has_value()});
+          {.batch = cell->batch_per_worker(), .bytes_a_worker = bytes, .is_of_device = device.has_value()});
   }
   std::stable_sort(model.memory.begin(), model.memory.end(),
                    [](const auto& a, const auto& b) { return a.batch < b.batch; });
@@ -360,12 +358,12 @@ StepModel step_model(std::span<const Cell> cells) {
                "no cell can be predicted from: {}; measure with a core for each thread of each worker",
                model.not_used.front());
   std::stable_sort(kept.begin(), kept.end(), [](const Cell* a, const Cell* b) {
-    return std::tuple(a->workers, local_batch_of(*a)) < std::tuple(b->workers, local_batch_of(*b));
+    return std::tuple(a->workers, a->batch_per_worker()) < std::tuple(b->workers, b->batch_per_worker());
   });
   for (std::size_t i = 0; i < kept.size(); ++i) {
     // A cell of weak and of strong scaling at one batch is one measurement of it; the first stands.
     const bool is_known = std::any_of(model.steps.begin(), model.steps.end(), [&](const auto& step) {
-      return step.workers == kept[i]->workers && step.batch == local_batch_of(*kept[i]) &&
+      return step.workers == kept[i]->workers && step.batch == kept[i]->batch_per_worker() &&
              step.width == width_of(kept[i]->record()) &&
              step.is_without_exchange == is_without_exchange(kept[i]->record());
     });

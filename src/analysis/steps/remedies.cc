@@ -93,10 +93,8 @@ class Trial {
           break;
       }
     }
-    const double before = lines[Line::compute];
-    double factor = compute;
-    if (steps > 1) factor *= steps * compute_of_larger();
-    lines[Line::compute] = before * factor;
+    const double factor = steps > 1 ? compute * (steps * compute_of_larger()) : compute;
+    lines[Line::compute] *= factor;
     // These grow with the number of images. Costs per step are shared by more images.
     for (const Line line : {Line::data_wait, Line::copy, Line::imbalance, Line::jitter}) lines[line] *= steps;
     if (can_replay()) {
@@ -112,9 +110,7 @@ class Trial {
 
   /// Compute per image at twice the batch, relative to now: interpolated between the two known batches.
   [[nodiscard]] double compute_of_larger() const {
-    const auto& baseline = *loss_.baseline;
-    const double here = static_cast<double>(loss_.cell->global_batch) / loss_.cell->workers;
-    const double there = static_cast<double>(baseline.global_batch) / baseline.workers;
+    const double here = loss_.cell->batch_per_worker(), there = loss_.baseline->batch_per_worker();
     if (loss_.mode == Mode::weak || loss_.batch_is_in_sharing || there <= here) return 1;
     const double whole = (loss_.alone_compute_s - loss_[LossPart::smaller_batch].seconds) * there / here;
     const double slope = (whole - loss_.alone_compute_s) / (there - here);

@@ -25,27 +25,25 @@ struct AloneAtBatch {
   bool is_baseline = false;
 };
 
-double batch_per_worker(const Cell& cell) { return static_cast<double>(cell.global_batch) / cell.workers; }
-
 AloneAtBatch alone_at(const Cell& baseline, double batch, std::span<const Cell* const> alone) {
   AloneAtBatch result;
-  if (batch_per_worker(baseline) == batch) {
+  if (baseline.batch_per_worker() == batch) {
     result.is_baseline = true;
     return result;
   }
   const Cell *below = nullptr, *above = nullptr;
   const auto consider = [&](const Cell& cell) {
-    const double there = batch_per_worker(cell);
-    if (there <= batch && (below == nullptr || there > batch_per_worker(*below))) below = &cell;
-    if (there >= batch && (above == nullptr || there < batch_per_worker(*above))) above = &cell;
+    const double there = cell.batch_per_worker();
+    if (there <= batch && (below == nullptr || there > below->batch_per_worker())) below = &cell;
+    if (there >= batch && (above == nullptr || there < above->batch_per_worker())) above = &cell;
   };
   consider(baseline);
   for (const Cell* cell : alone) consider(*cell);
-  if (below != nullptr && batch_per_worker(*below) == batch) {
+  if (below != nullptr && below->batch_per_worker() == batch) {
     result.terms.push_back({SampledCell(*below), 1});
   } else if (below != nullptr && above != nullptr) {
     const double part =
-        (batch - batch_per_worker(*below)) / (batch_per_worker(*above) - batch_per_worker(*below));
+        (batch - below->batch_per_worker()) / (above->batch_per_worker() - below->batch_per_worker());
     result.terms.push_back({SampledCell(*below), 1 - part});
     result.terms.push_back({SampledCell(*above), part});
   }
@@ -214,7 +212,7 @@ EfficiencyLoss efficiency_loss(const Cell& baseline, const Cell& cell, Mode mode
   base::expects(cell.workers >= baseline.workers, "a loss is that of more workers");
   const double share =
       mode == Mode::weak ? 1 : static_cast<double>(baseline.workers) / static_cast<double>(cell.workers);
-  const double batch = mode == Mode::weak ? batch_per_worker(baseline) : batch_per_worker(cell);
+  const double batch = mode == Mode::weak ? baseline.batch_per_worker() : cell.batch_per_worker();
   const Sampled sampled(baseline, cell, share, alone_at(baseline, batch, alone));
   const auto lines = sampled.lines([](const SampledCell& one) { return one.mean(); });
   EfficiencyLoss loss{.baseline = &baseline, .cell = &cell, .mode = mode};
