@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "analysis/compare/setup.h"
 #include "analysis/steps/waterfall.h"
@@ -60,6 +59,29 @@ double measured_step_s(const Cell& cell) {
   return has_lines ? SampledCell(cell).middle().total() : cell.step_s.median;
 }
 
+/// Why the cell does not answer the prediction, whose `point` it would answer; "" if it does.
+std::string why_not_scored(const Prediction& prediction, const Cell& cell, const PredictedPoint* point) {
+  const auto& record = cell.record();
+  const auto is_input = [&](const Record* one) {
+    return std::ranges::find(prediction.inputs, sha256_of_record(*one), &PredictionInput::sha256) !=
+           prediction.inputs.end();
+  };
+  if (std::ranges::any_of(cell.records, is_input)) return "the prediction was made from it";
+  if (auto why = why_not_of(prediction.subject, record); !why.empty()) return why;
+  const auto kind = kind_of(prediction.subject, record);
+  if (cell.oversubscribed && kind != ScoreKind::ghosts) return fmt::format("it had {}", cell.shares());
+  const auto& device = prediction.subject.device;
+  if (const auto here = subject_of(record).device;
+      prediction.is_as_measured && !device.empty() && here != device)
+    return fmt::format("the prediction is of {}, this of {}", device, here);
+  if (!prediction.is_as_measured && kind == ScoreKind::this_host && nodes(record) == 1)
+    return "the prediction is of another cluster, or of what would be changed, and this is of the machine that it began from";
+  if (point == nullptr)
+    return fmt::format("nothing was predicted for {} with a local batch of {:g}",
+                       base::counted(cell.workers, "worker"), cell.batch_per_worker());
+  return point->is_bound ? "its prediction is only a bound, since the network was not known" : "";
+}
+
 }  // namespace
 
 std::string_view name(ScoreKind kind) {
@@ -76,60 +98,24 @@ std::string sha256_of_record(const Record& record) {
 
 Scores score(const Prediction& prediction, std::span<const Cell> cells) {
   Scores scores;
-  std::set<std::string> inputs;
-  for (const auto& input : prediction.inputs) inputs.insert(input.sha256);
   for (const Cell& cell : cells) {
     if (!cell.is_measured()) continue;
-    const auto& record = cell.record();
-    const auto leave_out = [&](const std::string& why) {
+    const auto point = std::ranges::find_if(prediction.points, [&](const PredictedPoint& one) {
+      return one.workers == cell.workers && one.local_batch == cell.batch_per_worker();
+    });
+    const bool is_predicted = point != prediction.points.end();
+    if (const auto why = why_not_scored(prediction, cell, is_predicted ? &*point : nullptr); !why.empty()) {
       scores.not_scored.push_back(fmt::format("{} is not scored: {}", cell.name(), why));
-    };
-    if (std::any_of(cell.records.begin(), cell.records.end(),
-                    [&](const Record* one) { return inputs.contains(sha256_of_record(*one)); })) {
-      leave_out("the prediction was made from it");
-      continue;
-    }
-    if (const auto why = why_not_of(prediction.subject, record); !why.empty()) {
-      leave_out(why);
-      continue;
-    }
-    const auto kind = kind_of(prediction.subject, record);
-    if (cell.oversubscribed && kind != ScoreKind::ghosts) {
-      leave_out(fmt::format("it had {}", cell.shares()));
-      continue;
-    }
-    if (prediction.is_as_measured && !prediction.subject.device.empty() &&
-        subject_of(record).device != prediction.subject.device) {
-      leave_out(fmt::format("the prediction is of {}, this of {}", prediction.subject.device,
-                            subject_of(record).device));
-      continue;
-    }
-    if (!prediction.is_as_measured && kind == ScoreKind::this_host && nodes(record) == 1) {
-      leave_out(
-          "the prediction is of another cluster, or of what would be changed, and this is of the machine that it began from");
-      continue;
-    }
-    const double batch = static_cast<double>(cell.global_batch) / cell.workers;
-    const auto found = std::find_if(
-        prediction.points.begin(), prediction.points.end(),
-        [&](const auto& point) { return point.workers == cell.workers && point.local_batch == batch; });
-    if (found == prediction.points.end()) {
-      leave_out(fmt::format("nothing was predicted for {} with a local batch of {:g}",
-                            base::counted(cell.workers, "worker"), batch));
-      continue;
-    }
-    if (found->is_bound) {
-      leave_out("its prediction is only a bound, since the network was not known");
       continue;
     }
     scores.steps.push_back({.workers = cell.workers,
-                            .local_batch = batch,
-                            .predicted = found->step_s,
+                            .local_batch = point->local_batch,
+                            .predicted = point->step_s,
                             .measured = measured_step_s(cell),
                             .cell = cell.name(),
-                            .kind = kind,
-                            .constant_overhead = found->constant_overhead,
-                            .scalability_law = found->scalability_law});
+                            .kind = kind_of(prediction.subject, cell.record()),
+                            .constant_overhead = point->constant_overhead,
+                            .scalability_law = point->scalability_law});
   }
   return scores;
 }
