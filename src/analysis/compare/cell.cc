@@ -140,8 +140,9 @@ std::string Cell::part() const {
 std::string Cell::name() const { return fmt::format("{}{} {}", part(), variant.empty() ? "" : ",", label); }
 
 double Cell::full_steps() const {
-  if (train_samples <= 0 || global_batch <= 0) return static_cast<double>(steps_per_epoch);
-  return static_cast<double>(train_samples) / static_cast<double>(global_batch);
+  const auto& data = record().data;
+  if (data.train_samples <= 0 || global_batch <= 0) return static_cast<double>(data.steps_per_epoch);
+  return static_cast<double>(data.train_samples) / static_cast<double>(global_batch);
 }
 
 }  // namespace paceline::analysis

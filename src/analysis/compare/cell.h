@@ -66,9 +66,7 @@ struct Cell {
   /// time. Repeats that were disturbed are set aside (`lost`) if others were not; so are those of which it is
   /// not known, if others that were certainly quiet lasted longer.
   measure::Disturbance disturbance = measure::Disturbance::maybe;
-  int competitors = 0;  ///< measure::competitors() of the repeat with the most
-  std::int64_t steps_per_epoch = 0;
-  std::int64_t train_samples = 0;
+  int competitors = 0;              ///< measure::competitors() of the repeat with the most
   std::int64_t steps_measured = 0;  ///< of all repeats; step_s.n of them have times of their own
 
   /// One step: the median over the steps of all repeats. A step's time is the mean over ranks (all ranks

@@ -100,14 +100,8 @@ Cell begin_cell(const Record& record) {
   cell.debug_build = !record.environment.build.empty() && !is_release(record.environment.build);
   cell.synthetic = record.data.synthetic;
   cell.emulated = emulated(record);
-  cell.status = record.status;
-  cell.reason = record.reason;
-  cell.steps_per_epoch = record.data.steps_per_epoch;
-  cell.train_samples = record.data.train_samples;
-  if (contradiction(record)) {
-    cell.status = "left out";
-    cell.reason = reason_of(record);
-  }
+  cell.status = contradiction(record) ? "left out" : record.status;
+  cell.reason = reason_of(record);
   return cell;
 }
 
@@ -128,7 +122,7 @@ void finish_cell(Cell& cell) {
   cell.images_per_s = over(static_cast<double>(cell.global_batch), cell.step_s);
   cell.epoch_measured = whole_epochs > 0;
   if (cell.epoch_measured) {
-    const double all_images = cell.full_steps() / static_cast<double>(cell.steps_per_epoch);
+    const double all_images = cell.full_steps() / static_cast<double>(cell.record().data.steps_per_epoch);
     cell.epoch_s = scaled(pooled(epochs), all_images);
     cell.epoch_basis =
         whole_epochs == 1 ? "one measured epoch" : fmt::format("median of {} epochs", whole_epochs);

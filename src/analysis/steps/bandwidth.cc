@@ -92,7 +92,7 @@ std::optional<Bandwidth> bandwidth(const Cell& cell) {
   result.bytes_per_step =
       static_cast<double>(first.buckets.empty() ? first.communication.gradient_bytes : bucket_bytes(first));
   if (transfer.empty() || result.bytes_per_step <= 0) return std::nullopt;
-  result.bytes_per_epoch = result.bytes_per_step * static_cast<double>(cell.steps_per_epoch);
+  result.bytes_per_epoch = result.bytes_per_step * static_cast<double>(first.data.steps_per_epoch);
   result.buckets = static_cast<std::int64_t>(first.buckets.size());
   for (const auto& bucket : first.buckets)
     result.largest_message = std::max(result.largest_message, static_cast<double>(bucket.bytes));

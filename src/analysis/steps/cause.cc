@@ -81,7 +81,6 @@ std::optional<Bound> Reach::bound() const {
 Reach reach(const Cell& cell) {
   Reach result{.cell = &cell, .ledger = breakdown(cell)};
   const Parts& parts = result.ledger.mean;
-  result.steps_an_epoch = cell.full_steps();
   const double loading = parts.total() > 0 ? parts.data_wait / parts.total() : 0;
   result.epoch_without_data_s = scaled(cell.epoch_s, 1 - loading);
   const auto flops =

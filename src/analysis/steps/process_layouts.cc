@@ -69,13 +69,10 @@ void tell_names_apart(std::vector<std::string>& names, const std::vector<Setup>&
 }
 
 ProcessLayout make_way(const std::string& name, const Cell& cell) {
-  const auto& records = cell.records;
-  ProcessLayout way{.name = name, .cell = &cell, .records = records};
-  std::vector<std::vector<double>> steps;
+  ProcessLayout way{.name = name, .cell = &cell};
   double count = 0, sent = 0, received = 0, sent_by_all = 0;
   bool knows_received = true, knows_all = true, knows_peak = true;
-  for (const Record* record : records) {
-    steps.push_back(step_seconds(*record));
+  for (const Record* record : cell.records) {
     count += static_cast<double>(record->window.steps);
     sent += static_cast<double>(record->communication.bytes_sent);
     knows_received = knows_received && record->communication.bytes_received.has_value();
@@ -96,8 +93,6 @@ ProcessLayout make_way(const std::string& name, const Cell& cell) {
     }
     way.peak_bytes = std::max(way.peak_bytes.value_or(0), peak);
   }
-  way.step_s = pooled(steps);
-  way.images_per_s = over(static_cast<double>(records.front()->global_batch), way.step_s);
   if (count > 0) way.sent = sent / count;
   if (count > 0 && knows_received) way.received = received / count;
   if (count > 0 && knows_all) way.sent_by_all = sent_by_all / count;
@@ -106,11 +101,11 @@ ProcessLayout make_way(const std::string& name, const Cell& cell) {
 }
 
 void find_fastest(TrainingLayouts& one) {
+  const auto step = [&](std::size_t i) { return one.layouts[i].cell->step_s; };
   for (std::size_t i = 0; i < one.layouts.size(); ++i)
-    if (one.layouts[i].step_s.median < one.layouts[one.fastest].step_s.median) one.fastest = i;
+    if (step(i).median < step(one.fastest).median) one.fastest = i;
   for (std::size_t i = 0; i < one.layouts.size(); ++i)
-    one.layouts[i].longer =
-        i == one.fastest ? exactly(1) : ratio(one.layouts[i].step_s, one.layouts[one.fastest].step_s);
+    one.layouts[i].longer = i == one.fastest ? exactly(1) : ratio(step(i), step(one.fastest));
 }
 
 }  // namespace

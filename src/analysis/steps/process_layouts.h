@@ -56,8 +56,6 @@ struct SameCores {
 struct ProcessLayout {
   std::string name;  ///< from layout_names()
   const Cell* cell = nullptr;
-  std::vector<const measure::Record*> records;  ///< its repeats: those of `cell`
-  Estimate step_s, images_per_s;
   std::optional<double> sent, received;    ///< bytes per step by worker 0, counted
   std::optional<double> sent_by_all;       ///< bytes per step by all workers
   std::optional<std::int64_t> peak_bytes;  ///< of all processes together

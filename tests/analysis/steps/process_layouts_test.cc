@@ -91,8 +91,8 @@ TEST(ProcessLayouts, StandBesideEachOther) {
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].label, "b 32, N 4");
   ASSERT_EQ(all[0].layouts.size(), 4u);
-  EXPECT_EQ(all[0].layouts[0].records.size(), 2u);
-  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(all[0].layouts[i].records.size(), 1u);
+  EXPECT_EQ(all[0].layouts[0].cell->records.size(), 2u);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(all[0].layouts[i].cell->records.size(), 1u);
   EXPECT_EQ(all[0].fastest, 0u);
 }
 
