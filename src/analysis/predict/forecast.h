@@ -28,7 +28,7 @@ namespace paceline::analysis {
 inline constexpr double kTailPart = 0.05;  ///< of the draws, outside an interval on each side
 
 /// How a step is computed. `workers` draws every worker of every step beside the closed form
-/// (simulated_steps.h); `messages` sends every message of a reduction in place of its formula.
+/// (simulate_workers.h); `messages` sends every message of a reduction in place of its formula.
 enum class Fidelity : std::uint8_t { closed, workers, messages };
 
 struct ForecastRequest {

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "analysis/predict/predicted_step.h"
-#include "analysis/predict/simulated_steps.h"
+#include "analysis/predict/simulate_workers.h"
 #include "analysis/predict/step_model.h"
 #include "analysis/simulated_steps.h"
 #include "base/error.h"
