@@ -242,10 +242,8 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
   set(LossPart::smaller_batch, own.alone_compute_s);  // the caller takes the baseline's away
   set(LossPart::sharing, compute - own.alone_compute_s);
   set(LossPart::data_wait, data_wait);
-  for (const auto& [line, part] :
-       {std::pair{Line::copy, LossPart::copy}, std::pair{Line::update, LossPart::update},
-        std::pair{Line::other, LossPart::other}})
-    set(part, own.lines[line]);
+  for (const LossPart part : {LossPart::copy, LossPart::update, LossPart::other})
+    set(part, own.lines[line_of(part)]);
   return step;
 }
 
@@ -256,10 +254,8 @@ MissedSeconds StepPredictor::missed(const DrawnInputs& inputs, bool with_parts) 
   const auto step = bare(most_->workers, most_->batch, inputs, with_parts);
   missed.seconds = lines.total() - step.seconds;
   if (!with_parts) return missed;
-  for (const auto& [line, part] :
-       {std::pair{Line::imbalance, LossPart::imbalance}, std::pair{Line::jitter, LossPart::jitter},
-        std::pair{Line::latency, LossPart::latency}, std::pair{Line::transfer, LossPart::transfer}})
-    missed.parts[static_cast<std::size_t>(part)] = lines[line] - step.part(part);
+  for (const LossPart part : {LossPart::imbalance, LossPart::jitter, LossPart::latency, LossPart::transfer})
+    missed.parts[static_cast<std::size_t>(part)] = lines[line_of(part)] - step.part(part);
   return missed;
 }
 

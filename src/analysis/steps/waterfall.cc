@@ -56,20 +56,13 @@ struct Lines {
 };
 
 Losses losses_of(const Lines& lines, double share) {
-  const auto beyond = [&](Line line) { return lines.cell[line] - share * lines.baseline[line]; };
-  Losses losses{};
-  const auto set = [&](LossPart part, double seconds) { losses[static_cast<std::size_t>(part)] = seconds; };
-  set(LossPart::smaller_batch, lines.alone_compute_s - share * lines.baseline[Line::compute]);
-  set(LossPart::sharing, lines.cell[Line::compute] - lines.alone_compute_s);
-  set(LossPart::imbalance, beyond(Line::imbalance));
-  set(LossPart::jitter, beyond(Line::jitter));
-  set(LossPart::other_wait, beyond(Line::other_wait));
-  set(LossPart::latency, beyond(Line::latency));
-  set(LossPart::transfer, beyond(Line::transfer));
-  set(LossPart::data_wait, beyond(Line::data_wait));
-  set(LossPart::copy, beyond(Line::copy));
-  set(LossPart::update, beyond(Line::update));
-  set(LossPart::other, beyond(Line::other));
+  // Smaller batch and sharing; then the parts that are lines.
+  Losses losses{lines.alone_compute_s - share * lines.baseline[Line::compute],
+                lines.cell[Line::compute] - lines.alone_compute_s};
+  for (auto part = static_cast<std::size_t>(LossPart::imbalance); part < kLossParts; ++part) {
+    const Line line = line_of(static_cast<LossPart>(part));
+    losses[part] = lines.cell[line] - share * lines.baseline[line];
+  }
   return losses;
 }
 
