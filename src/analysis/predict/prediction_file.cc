@@ -117,12 +117,11 @@ Json json_of(const ForecastPoint& point) {
 }
 
 Json json_of(const Knee& knee) {
-  Json json{{"efficiency", knee.efficiency}};
-  json["workers"] = knee.workers ? Json(*knee.workers) : Json(nullptr);
-  json["is_beyond"] = knee.is_beyond;
-  json["low"] = knee.low;
-  json["high"] = knee.high;
-  return json;
+  return {{"efficiency", knee.efficiency},
+          {"workers", knee.workers ? Json(*knee.workers) : Json(nullptr)},
+          {"is_beyond", knee.is_beyond},
+          {"low", knee.low},
+          {"high", knee.high}};
 }
 
 /// What the closed form needs: a page computes steps again from this.
@@ -247,9 +246,7 @@ std::string to_json(const Forecast& forecast, const StepModel& model, std::span<
                      {"latency", request.what_if.latency},
                      {"loader", request.what_if.loader},
                      {"compute", request.what_if.compute}};
-  const auto& what_if = request.what_if;
-  json["is_as_measured"] = !request.cluster && what_if.bandwidth == 1 && what_if.latency == 1 &&
-                           what_if.loader == 1 && what_if.compute == 1;
+  json["is_as_measured"] = !request.cluster && request.what_if == WhatIf{};
   json["cluster"] = json_of(forecast.cluster);
   json["interval"] = 0.9;
   json["widening"] = request.widening;

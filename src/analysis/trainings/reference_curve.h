@@ -51,6 +51,7 @@ struct AccuracyTarget {
   double accuracy = 0;
   /// Of the validation set; none: of the test set if the epochs were tested, else of the validation set.
   std::optional<bool> of_validation;
+  bool operator==(const AccuracyTarget&) const = default;
 };
 
 /// A training that ended without the accuracy.

@@ -150,11 +150,7 @@ ReferenceCurve reference_from_json(const std::string& text, const std::string& w
     curve.points.push_back(point_of(one, place));
     const auto target = target_of(one, place);
     if (curve.points.size() == 1) curve.target = target;
-    const auto& first = curve.target;
-    const bool has_same_target =
-        target.has_value() == first.has_value() &&
-        (!target || (target->accuracy == first->accuracy && target->of_validation == first->of_validation));
-    if (!has_same_target || curve.points.back().benchmark != curve.points.front().benchmark)
+    if (target != curve.target || curve.points.back().benchmark != curve.points.front().benchmark)
       base::fail(base::ErrorKind::data,
                  "{}: has another accuracy or another benchmark than the entries before it", place);
   }
