@@ -9,7 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/compare/cell_labels.h"
 #include "analysis/compare/comparability.h"
 #include "measure/setting.h"
 

@@ -8,7 +8,6 @@
 /// workers are asked for than samples speak of, and the model's error exp(sigma z), with sigma = 1.5 % per
 /// doubling of workers (and of the batch) from what was measured, and 5 % on other hardware.
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>

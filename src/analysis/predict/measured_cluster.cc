@@ -1,8 +1,5 @@
 /// The cluster that records show of themselves, and what --what-if changes in one.
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <charconv>
 #include <initializer_list>
 #include <set>

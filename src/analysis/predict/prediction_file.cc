@@ -1,8 +1,6 @@
 /// The file of a prediction, `paceline-prediction-1`: what the page shows, what a score reads, and what the
 /// closed form can be computed from again.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>

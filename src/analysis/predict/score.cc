@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "measure/statistics.h"
 
 namespace paceline::analysis {
 namespace {

@@ -164,9 +164,7 @@ void add_memory_plans(const std::vector<const Cell*>& cells, StepModel& model) {
     const double bytes =
         device ? static_cast<double>(device->plan_bytes) / device->workers
                : static_cast<double>(record.memory.plan_bytes) / static_cast<double>(in_process);
-    if (bytes > 0)
-      model.memory.push_back(
-          {.batch = cell->batch_per_worker(), .bytes_a_worker = bytes, .is_of_device = device.has_value()});
+    if (bytes > 0) model.memory.push_back({.batch = cell->batch_per_worker(), .bytes_a_worker = bytes});
   }
   std::stable_sort(model.memory.begin(), model.memory.end(),
                    [](const auto& a, const auto& b) { return a.batch < b.batch; });

@@ -81,14 +81,12 @@ struct StepModel {
   double loader_s_a_sample = 0;  ///< time of one worker's loader threads together; 0: not known
   struct Memory {
     double batch = 0, bytes_a_worker = 0;
-    bool is_of_device = false;
   };
   std::vector<Memory> memory;  ///< plans, by batch
   std::optional<double> joules_a_sample;
   bool is_ghost = false;  ///< compute was emulated: each worker is as if on a node of its own
   std::string emulated;   ///< what was, in words; "" nothing
   Algorithm algorithm = Algorithm::exchange;  ///< that reduces
-  bool knows_parts = true;                    ///< false: of a table that has only times of steps
   std::vector<std::string> unknown;           ///< what cannot be known from these records: sentences
   std::vector<std::string> not_used;          ///< which cells were left out, and why: sentences
 

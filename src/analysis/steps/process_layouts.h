@@ -12,7 +12,6 @@
 
 #include "analysis/compare/cell.h"
 #include "analysis/compare/comparability.h"
-#include "analysis/steps/by_worker.h"
 
 namespace paceline::analysis {
 
