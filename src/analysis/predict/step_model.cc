@@ -311,7 +311,6 @@ BatchWeights StepModel::alone(double batch) const {
     weights.is_assumed = true;
     weights.terms = {{known.front(), batch / least}};
   } else if (auto line = line_through(known, batch); !line.empty()) {
-    weights.is_line = true;
     weights.terms = std::move(line);
   } else {
     std::size_t above = 1;

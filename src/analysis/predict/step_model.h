@@ -49,8 +49,7 @@ struct BatchWeights {
     const MeasuredStep* step = nullptr;
     double weight = 0;
   };
-  std::vector<Term> terms;
-  bool is_line = false;     ///< t0 + t1 b, which three batches or more follow within 5 %
+  std::vector<Term> terms;  ///< all, where three batches or more follow t0 + t1 b within 5 %
   bool is_assumed = false;  ///< one batch was measured: all is taken as proportional to the batch
   bool is_far = false;      ///< beyond 1.5 times the measured range
   [[nodiscard]] StepLines at(std::optional<std::size_t> draw) const;

@@ -192,7 +192,6 @@ Residual residual(const Breakdown& baseline, const Breakdown& other) {
   Residual result;
   result.cell = other.cell;
   result.epoch_s = steps * b.total();
-  result.baseline_epoch_s = baseline.cell->full_steps() * a.total();
   result.residual_s = beyond(b.total(), a.total());
   result.exposed_transfer_s = beyond(b.exposed_transfer, a.exposed_transfer);
   result.waiting_s = beyond(b.exposed_wait, a.exposed_wait);
@@ -203,7 +202,6 @@ Residual residual(const Breakdown& baseline, const Breakdown& other) {
   result.data_bound = is_data_bound(baseline);
   result.baseline_data_wait = a.total() > 0 ? a.data_wait / a.total() : 0;
   result.loader_images_per_s = baseline.loader_images_per_s;
-  result.name = result.data_bound ? "residual (data-bound baseline: not communication)" : "residual";
   return result;
 }
 

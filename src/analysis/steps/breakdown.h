@@ -8,7 +8,6 @@
 /// total; medians would not.
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "analysis/compare/cell.h"
@@ -67,9 +66,8 @@ inline constexpr double kLoaderFastEnough = 1.5;
 /// residual.
 struct Residual {
   const Cell* cell = nullptr;
-  double epoch_s = 0;           ///< T(N), by the ledger
-  double baseline_epoch_s = 0;  ///< T(1), by the ledger
-  double residual_s = 0;        ///< T(N) - T(1)/N
+  double epoch_s = 0;     ///< T(N), by the ledger
+  double residual_s = 0;  ///< T(N) - T(1)/N
   double exposed_transfer_s = 0;
   double waiting_s = 0;  ///< for a later rank: imbalance of work or of cores
   double data_wait_s = 0;
@@ -80,7 +78,6 @@ struct Residual {
   bool data_bound = false;         ///< of the baseline; then the residual must not be called communication
   double baseline_data_wait = 0;   ///< part of its step
   double loader_images_per_s = 0;  ///< the baseline's ceiling
-  std::string name;                ///< what to call the number: "residual"
 };
 
 /// Requires  both are from measured cells that compare() allows
