@@ -116,7 +116,7 @@ void add_until_told_apart(const std::vector<const Cell*>& cells, const std::set<
     if (!cell.is_measured()) label = fmt::format("not measured: {}", i);  // it is told from no other
     setups.push_back(&cell.setup);
   }
-  const auto texts = differences_within(labels, setups);
+  const auto texts = differences_within(labels, setups, first_differences);
   for (std::size_t i = 0; i < cells.size(); ++i)
     if (!texts[i].empty()) pieces[i].push_back(texts[i]);
 }

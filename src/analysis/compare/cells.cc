@@ -135,14 +135,15 @@ void finish_cell(Cell& cell) {
 /// Adds to the labels the settings that tell cells apart. Otherwise two rows of a table would have the same
 /// name.
 void tell_cells_apart(std::vector<Cell>& cells) {
-  std::map<std::string, std::vector<Cell*>> alike;
-  for (Cell& cell : cells)
-    alike[fmt::format("{}|{}|{}|{}", cell.kind, cell.scaling, cell.variant, cell.label)].push_back(&cell);
-  for (const auto& [label, group] : alike) {
-    const auto apart = differences({group.begin(), group.end()});
-    for (std::size_t i = 0; i < group.size(); ++i)
-      if (!apart[i].empty()) group[i]->label += ", " + apart[i];
+  std::vector<std::string> names;
+  std::vector<const Cell*> all;
+  for (const Cell& cell : cells) {
+    names.push_back(fmt::format("{}|{}|{}|{}", cell.kind, cell.scaling, cell.variant, cell.label));
+    all.push_back(&cell);
   }
+  const auto apart = differences_within(names, all, [](const auto& alike) { return differences(alike); });
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    if (!apart[i].empty()) cells[i].label += ", " + apart[i];
 }
 
 /// Adds a record without figures to its cell. Its reason is kept if the cell does not give it already.

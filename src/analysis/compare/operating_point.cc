@@ -46,15 +46,13 @@ std::string reason_against(const Cell& cell) {
 
 /// The set-up without its kind and its batch.
 Setup apart_from_batch(const Cell& cell) {
-  Setup some;
-  for (const SetupEntry& entry : cell.setup) {
+  return some_of(cell.setup, [](const SetupEntry& entry) {
     const bool is_of_batch = entry.kind == SetupKind::part ||
                              (entry.kind == SetupKind::size && entry.name != "workers") ||
                              entry.kind == SetupKind::circumstance;
     const bool is_batch = entry.kind == SetupKind::setting && entry.name.ends_with("batch");
-    if (!is_of_batch && !is_batch) some.push_back(entry);
-  }
-  return some;
+    return !is_of_batch && !is_batch;
+  });
 }
 
 /// Whether all cells were disturbed all the time, by about the same programs. The cores that those got are no

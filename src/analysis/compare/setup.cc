@@ -304,28 +304,9 @@ std::vector<std::string> first_differences(const std::vector<const Setup*>& setu
   return told;
 }
 
-std::vector<std::string> differences_within(const std::vector<std::string>& texts,
-                                            const std::vector<const Setup*>& setups) {
-  std::map<std::string, std::vector<std::size_t>> alike;
-  for (std::size_t i = 0; i < texts.size(); ++i) alike[texts[i]].push_back(i);
-  std::vector<std::string> result(texts.size());
-  for (const auto& [text, group] : alike) {
-    std::vector<const Setup*> members;
-    for (const std::size_t i : group) members.push_back(setups[i]);
-    const auto own = first_differences(members);
-    for (std::size_t k = 0; k < group.size(); ++k) result[group[k]] = own[k];
-  }
-  return result;
-}
-
 bool differ_in(const Setup& a, const Setup& b, SetupKind kind) {
-  const auto own = [kind](const Setup& all) {
-    Setup some;
-    for (const SetupEntry& entry : all)
-      if (entry.kind == kind) some.push_back(entry);
-    return some;
-  };
-  return own(a) != own(b);
+  const auto is_of_kind = [kind](const SetupEntry& entry) { return entry.kind == kind; };
+  return some_of(a, is_of_kind) != some_of(b, is_of_kind);
 }
 
 std::vector<SetupField> setup_fields() {

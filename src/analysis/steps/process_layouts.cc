@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -53,17 +52,16 @@ bool follows_from_the_way(const SetupEntry& entry) {
 
 /// The part of the set-up that must agree for two cells to be the same training done in two ways.
 Setup training_of(const Cell& cell) {
-  Setup some;
-  for (const SetupEntry& entry : cell.setup)
-    if (!is_of_the_way(entry) && !follows_from_the_way(entry)) some.push_back(entry);
-  return some;
+  return some_of(cell.setup, [](const SetupEntry& entry) {
+    return !is_of_the_way(entry) && !follows_from_the_way(entry);
+  });
 }
 
 /// Adds to equal names what tells their set-ups apart.
 void tell_names_apart(std::vector<std::string>& names, const std::vector<Setup>& setups) {
   std::vector<const Setup*> pointers;
   for (const Setup& setup : setups) pointers.push_back(&setup);
-  const auto texts = differences_within(names, pointers);
+  const auto texts = differences_within(names, pointers, first_differences);
   for (std::size_t i = 0; i < names.size(); ++i)
     if (!texts[i].empty()) names[i] += ", " + texts[i];
 }
@@ -158,8 +156,7 @@ std::vector<std::string> layout_names(const std::vector<const Cell*>& cells) {
   std::vector<Setup> setups;
   for (const Cell* cell : cells) {
     names.push_back(joined_as(cell->record()));
-    auto& own = setups.emplace_back();
-    std::ranges::copy_if(cell->setup, std::back_inserter(own), is_of_the_way);
+    setups.push_back(some_of(cell->setup, is_of_the_way));
   }
   tell_names_apart(names, setups);
   return names;

@@ -56,12 +56,10 @@ void leave_others_off(std::vector<SweepPoint>& points, const Circumstances& chos
 
 /// The part of a set-up that must agree if cells of other kinds are used as one point of a sweep.
 Setup without_sizes(const Cell& cell) {
-  Setup rest = cell.setup;
-  std::erase_if(rest, [](const SetupEntry& entry) {
-    return entry.kind == SetupKind::part || entry.kind == SetupKind::size ||
-           (entry.kind == SetupKind::setting && measure::role_of(entry.name) == measure::SettingRole::size);
+  return some_of(cell.setup, [](const SetupEntry& entry) {
+    return entry.kind != SetupKind::part && entry.kind != SetupKind::size &&
+           (entry.kind != SetupKind::setting || measure::role_of(entry.name) != measure::SettingRole::size);
   });
-  return rest;
 }
 
 /// The cells of one model that form sweeps, by number of workers.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "analysis/compare/cell_labels.h"
 #include "analysis/compare/consistency.h"
@@ -138,18 +137,10 @@ std::vector<SeedAccuracy> accuracies_by_seed(const Variant& variant) {
 /// Names of the cells. Cells of two versions of a study have the same names; what tells them apart is added.
 std::vector<std::string> names_of_cells(const std::vector<const Cell*>& all) {
   std::vector<std::string> names;
-  std::map<std::string, std::vector<std::size_t>> places;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    names.push_back(name_among(*all[i], all));
-    places[names.back()].push_back(i);
-  }
-  for (const auto& [name, alike] : places) {
-    std::vector<const Cell*> cells;
-    for (const std::size_t i : alike) cells.push_back(all[i]);
-    const auto apart = differences(cells);
-    for (std::size_t k = 0; k < alike.size(); ++k)
-      if (!apart[k].empty()) names[alike[k]] += ", " + apart[k];
-  }
+  for (const Cell* cell : all) names.push_back(name_among(*cell, all));
+  const auto apart = differences_within(names, all, [](const auto& alike) { return differences(alike); });
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!apart[i].empty()) names[i] += ", " + apart[i];
   return names;
 }
 
