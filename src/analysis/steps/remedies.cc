@@ -9,14 +9,6 @@ namespace {
 constexpr double kWorthIt = 0.01;
 constexpr std::size_t kMostRemedies = 6;
 
-/// A model of a step, in seconds, to which remedies can be applied.
-struct StepModel {
-  StepLines lines;
-  std::optional<BucketTimes> buckets;
-  double beyond_replay_s = 0;  ///< exposed transfer that the replay does not explain
-  double of_replay = 1;        ///< or the fraction of the replayed time that was really exposed
-};
-
 /// The bucket times of the repeat that is replayed: the first repeat that has them.
 std::optional<BucketTimes> buckets_of(const Cell& cell) {
   for (const measure::Record* record : cell.records)
@@ -44,25 +36,24 @@ double replayed(const BucketTimes& times, double backward_factor, double bytes_f
   return exposed_seconds(buckets, backward_factor * times.backward_s);
 }
 
+/// The measured step, to which remedies can be applied.
 class Trial {
  public:
-  explicit Trial(const EfficiencyLoss& loss) : loss_(loss) {
-    model_.lines = loss.lines;
-    model_.buckets = buckets_of(*loss.cell);
-    if (!model_.buckets) return;
+  explicit Trial(const EfficiencyLoss& loss) : loss_(loss), buckets_(buckets_of(*loss.cell)) {
+    if (!buckets_) return;
     const double exposed = loss.lines[Line::latency] + loss.lines[Line::transfer];
-    const double told = replayed(*model_.buckets, 1, 1, 1, 0);
+    const double told = replayed(*buckets_, 1, 1, 1, 0);
     if (told > exposed && told > 0)
-      model_.of_replay = exposed / told;
+      of_replay_ = exposed / told;
     else
-      model_.beyond_replay_s = exposed - told;
+      beyond_replay_s_ = exposed - told;
   }
-  [[nodiscard]] bool can_replay() const { return model_.buckets.has_value(); }
-  [[nodiscard]] double all_bytes() const { return model_.buckets->ends.back(); }
+  [[nodiscard]] bool can_replay() const { return buckets_.has_value(); }
+  [[nodiscard]] double all_bytes() const { return buckets_->ends.back(); }
 
   /// Seconds for as many samples as one measured step has.
   [[nodiscard]] double seconds(const std::vector<Remedy>& chosen) const {
-    StepLines lines = model_.lines;
+    StepLines lines = loss_.lines;
     double compute = 1, bytes = 1, bandwidth = 1, bucket_bytes = 0, steps = 1;
     double loader_threads = 0;
     for (const Remedy& remedy : chosen) {
@@ -100,8 +91,7 @@ class Trial {
     if (can_replay()) {
       lines[Line::latency] = 0;
       lines[Line::transfer] =
-          model_.beyond_replay_s +
-          model_.of_replay * replayed(*model_.buckets, factor, bytes, bandwidth, bucket_bytes);
+          beyond_replay_s_ + of_replay_ * replayed(*buckets_, factor, bytes, bandwidth, bucket_bytes);
     }
     if (loader_threads > 0)
       lines[Line::data_wait] = steps * left_of_data_wait(loader_threads, lines.total() / steps);
@@ -137,7 +127,9 @@ class Trial {
   }
 
   const EfficiencyLoss& loss_;
-  StepModel model_;
+  std::optional<BucketTimes> buckets_;
+  double beyond_replay_s_ = 0;  ///< exposed transfer that the replay does not explain
+  double of_replay_ = 1;        ///< or the fraction of the replayed time that was really exposed
 };
 
 int loader_threads_of(const Cell& cell) {
