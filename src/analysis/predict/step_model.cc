@@ -216,18 +216,16 @@ void add_own_work(const std::vector<const Cell*>& by_workers, StepModel& model) 
         "only one worker was measured: how much workers differ on average is not known, only how much steps do");
 }
 
-double relative_error(const MeasuredStep& step, double t0, double t1) {
-  const double seconds = step.middle.total();
-  return std::abs(t0 + t1 * step.batch - seconds) / seconds;
-}
-
 /// Weights of the line through all steps that minimises relative errors; empty if one lies 5 % off it.
 std::vector<BatchWeights::Term> line_through(const std::vector<const MeasuredStep*>& steps, double batch) {
   constexpr double kOffTheLine = 0.05;
   if (steps.size() < 3) return {};
+  const auto weight_of = [](const MeasuredStep* step) {
+    return 1 / (step->middle.total() * step->middle.total());
+  };
   double w = 0, x = 0, xx = 0;
   for (const auto* step : steps) {
-    const double weight = 1 / (step->middle.total() * step->middle.total());
+    const double weight = weight_of(step);
     w += weight;
     x += weight * step->batch;
     xx += weight * step->batch * step->batch;
@@ -237,7 +235,7 @@ std::vector<BatchWeights::Term> line_through(const std::vector<const MeasuredSte
   std::vector<BatchWeights::Term> terms;
   double t0 = 0, t1 = 0;
   for (const auto* step : steps) {
-    const double weight = 1 / (step->middle.total() * step->middle.total());
+    const double weight = weight_of(step);
     const double of_t0 = weight * (xx - x * step->batch) / determinant,
                  of_t1 = weight * (w * step->batch - x) / determinant;
     t0 += of_t0 * step->middle.total();
@@ -245,7 +243,8 @@ std::vector<BatchWeights::Term> line_through(const std::vector<const MeasuredSte
     terms.push_back({step, of_t0 + of_t1 * batch});
   }
   for (const auto* step : steps)
-    if (relative_error(*step, t0, t1) > kOffTheLine) return {};
+    if (std::abs(t0 + t1 * step->batch - step->middle.total()) / step->middle.total() > kOffTheLine)
+      return {};
   return terms;
 }
 
