@@ -277,8 +277,7 @@ std::optional<Variant> variant_of(const Cell& cell) {
   variant.accuracy = measure::mean(accuracies);
   variant.standard_error =
       measure::accuracy_standard_error(accuracies, static_cast<long>(last->data.test_samples));
-  const double spread = measure::standard_deviation(accuracies);
-  variant.seed_variance = spread * spread / variant.seeds;
+  variant.seed_variance = variance(accuracies) / variant.seeds;
   const auto [low, high] = std::minmax_element(accuracies.begin(), accuracies.end());
   variant.lowest = *low;
   variant.highest = *high;

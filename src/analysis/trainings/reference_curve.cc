@@ -142,10 +142,9 @@ struct MeanOfRuns {
 /// rounded alike.
 MeanOfRuns mean_of_runs(std::span<const double> epochs, double evaluated_every) {
   const auto n = static_cast<double>(epochs.size());
-  const double spread = measure::standard_deviation(epochs);
   const double rounding = evaluated_every * evaluated_every / 12;
   return {.mean = measure::mean(epochs),
-          .variance = std::max(spread * spread, rounding) / n,
+          .variance = std::max(variance(epochs), rounding) / n,
           .degrees = std::max(1.0, n - 1)};
 }
 
