@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,7 +22,9 @@
 
 namespace paceline::analysis {
 
-/// About 30 numbers of workers from `low` to `high`: powers of two, 1.5 times these, and both ends.
+/// Powers of two from `low` to `high`, and 1.5 times these.
+[[nodiscard]] std::set<std::int64_t> half_octaves(std::int64_t low, std::int64_t high);
+/// About 30 numbers of workers: half_octaves() and both ends.
 [[nodiscard]] std::vector<std::int64_t> worker_grid(std::int64_t low, std::int64_t high);
 
 inline constexpr double kTailPart = 0.05;  ///< of the draws, outside an interval on each side

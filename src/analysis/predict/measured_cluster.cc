@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <initializer_list>
-#include <set>
 
 #include "analysis/predict/forecast.h"
 #include "base/error.h"
@@ -66,11 +65,17 @@ Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>&
   return cluster;
 }
 
-std::vector<std::int64_t> worker_grid(std::int64_t low, std::int64_t high) {
-  std::set<std::int64_t> grid{low, high};
+std::set<std::int64_t> half_octaves(std::int64_t low, std::int64_t high) {
+  std::set<std::int64_t> grid;
   for (std::int64_t power = 1; power <= high; power *= 2)
     for (const std::int64_t one : {power, power + power / 2})
       if (one >= low && one <= high) grid.insert(one);
+  return grid;
+}
+
+std::vector<std::int64_t> worker_grid(std::int64_t low, std::int64_t high) {
+  auto grid = half_octaves(low, high);
+  grid.insert({low, high});
   return {grid.begin(), grid.end()};
 }
 
