@@ -66,6 +66,17 @@ void tell_names_apart(std::vector<std::string>& names, const std::vector<Setup>&
     if (!texts[i].empty()) names[i] += ", " + texts[i];
 }
 
+std::vector<std::string> layout_names(const std::vector<const Cell*>& cells) {
+  std::vector<std::string> names;
+  std::vector<Setup> setups;
+  for (const Cell* cell : cells) {
+    names.push_back(joined_as(cell->record()));
+    setups.push_back(some_of(cell->setup, is_of_the_way));
+  }
+  tell_names_apart(names, setups);
+  return names;
+}
+
 ProcessLayout make_way(const std::string& name, const Cell& cell) {
   ProcessLayout way{.name = name, .cell = &cell};
   double count = 0, sent = 0, received = 0, sent_by_all = 0;
@@ -149,17 +160,6 @@ Verdict compare_layouts(const Record& baseline, const Record& other) {
   second.communication.library = first.communication.library;
   second.scaling = first.scaling;
   return compare(first, second, Topic::scaling);
-}
-
-std::vector<std::string> layout_names(const std::vector<const Cell*>& cells) {
-  std::vector<std::string> names;
-  std::vector<Setup> setups;
-  for (const Cell* cell : cells) {
-    names.push_back(joined_as(cell->record()));
-    setups.push_back(some_of(cell->setup, is_of_the_way));
-  }
-  tell_names_apart(names, setups);
-  return names;
 }
 
 std::vector<TrainingLayouts> process_layouts(std::span<const Cell> cells) {

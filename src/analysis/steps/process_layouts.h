@@ -48,12 +48,8 @@ struct SameCores {
 /// placement and shared-memory, and in the communicator, are neither refused nor remarked.
 [[nodiscard]] Verdict compare_layouts(const measure::Record& baseline, const measure::Record& other);
 
-/// joined_as() of each cell; if two cells are joined alike, with their difference: "2 processes by messages,
-/// launcher slurm".
-[[nodiscard]] std::vector<std::string> layout_names(const std::vector<const Cell*>& cells);
-
 struct ProcessLayout {
-  std::string name;  ///< from layout_names()
+  std::string name;  ///< joined_as() and, beside one that is joined alike, the difference: "launcher slurm"
   const Cell* cell = nullptr;
   std::optional<double> sent, received;    ///< bytes per step by worker 0, counted
   std::optional<double> sent_by_all;       ///< bytes per step by all workers
