@@ -44,11 +44,9 @@ struct LinkFit {
 //
 //   X      bytes; for an all-gather those of its result, for a reduce-scatter those of its input
 //   t      time of the slowest rank for one collective
-//   algbw  X / t
-//   busbw  algbw x 2(N-1)/N (all_reduce), x (N-1)/N (reduce_scatter, all_gather), x 1 (broadcast): the rate
-//          of each link in a ring, comparable across N
+//   busbw  algbw x 2(N-1)/N (all_reduce), x (N-1)/N (reduce_scatter, all_gather), x 1 (broadcast)
 //
-// GB = 1e9 bytes. A single rank transfers nothing: it has the times of the calls, and no bandwidth.
+// A single rank transfers nothing: it has the times of the calls, and no bandwidth.
 
 struct CollectiveFigures {
   measure::Estimate seconds;                      ///< t

@@ -82,7 +82,6 @@ class Sampled {
   }
   [[nodiscard]] double share_of_alone() const { return alone_.is_baseline ? 1 : share_; }
   [[nodiscard]] bool knows_alone() const { return alone_.is_baseline || !alone_.terms.empty(); }
-  [[nodiscard]] const SampledCell& baseline() const { return baseline_; }
   [[nodiscard]] const SampledCell& cell() const { return cell_; }
   [[nodiscard]] bool has_spread() const {
     return baseline_.has_spread() && cell_.has_spread() &&
