@@ -102,8 +102,7 @@ struct StepModel {
 /// From cells of one model, data and machine.
 ///
 /// Errors   Error(data): nothing was measured; two models, data, devices, machines, precisions or kernels;
-/// the
-///          CUDA engine ran on the processor
+///          the CUDA engine ran on the processor
 [[nodiscard]] StepModel step_model(std::span<const Cell> cells);
 
 }  // namespace paceline::analysis
