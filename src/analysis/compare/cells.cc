@@ -80,7 +80,7 @@ bool may_be_of(const Record& record, const Cell& cell) {
     return there.empty() || there == entry.text;
   };
   const Setup here = setup(record);
-  return std::all_of(here.begin(), here.end(), is_as_there);
+  return std::ranges::all_of(here, is_as_there);
 }
 
 Cell begin_cell(const Record& record) {
@@ -184,7 +184,7 @@ void set_disturbed_aside(Cell& cell) {
   const Disturbance kept = known_s > unknown_s ? Disturbance::none
                            : unknown_s > 0     ? Disturbance::maybe
                                                : Disturbance::disturbed;
-  const bool any_disturbed = std::any_of(cell.records.begin(), cell.records.end(), [](const Record* record) {
+  const bool any_disturbed = std::ranges::any_of(cell.records, [](const Record* record) {
     return measure::disturbance_of(*record) == Disturbance::disturbed;
   });
   cell.disturbance = !cell.is_timed() && any_disturbed ? Disturbance::disturbed : kept;
@@ -243,8 +243,8 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
   // was measured gets a cell of its own.
   const auto add_unmeasured = [&](const Record& record) {
     auto& alike = by_asked[asked(record)];
-    const auto own = std::find_if(alike.begin(), alike.end(),
-                                  [&](std::size_t at) { return may_be_of(record, cells[at]); });
+    const auto own =
+        std::ranges::find_if(alike, [&](std::size_t at) { return may_be_of(record, cells[at]); });
     const bool is_not_run = record.status == "skipped" || record.status == "interrupted";
     if (own != alike.end()) return add_lost(cells[*own], record);
     if (!alike.empty() && is_not_run) return add_lost(cells[alike.front()], record);
@@ -257,8 +257,7 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
   for (Cell& cell : cells) finish_cell(cell);
   tell_cells_apart(cells);
   // Cells that were not run keep the place of their records.
-  std::stable_sort(cells.begin(), cells.end(),
-                   [](const Cell& a, const Cell& b) { return a.records.front() < b.records.front(); });
+  std::ranges::stable_sort(cells, {}, [](const Cell& cell) { return cell.records.front(); });
   return cells;
 }
 

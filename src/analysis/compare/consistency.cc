@@ -67,7 +67,7 @@ void check_ledger(const Record& record, std::vector<Finding>& findings) {
     return;  // resumed at its end: the window lasts a microsecond, whose parts mean nothing
   for (const auto& rank : record.ranks) {
     const double sum = std::accumulate(rank.phases.begin(), rank.phases.end(), 0.0);
-    const auto least = std::min_element(rank.phases.begin(), rank.phases.end());
+    const auto least = std::ranges::min_element(rank.phases);
     if (*least < 0)  // the sum is still right, but another phase is too large by as much
       findings.push_back(
           {true, fmt::format("rank {}: its ledger has {:.4g} s of {}", rank.rank, *least,

@@ -20,8 +20,8 @@ std::string whole(std::int64_t number) { return number > 0 ? std::to_string(numb
 /// "4" if all are equal, otherwise "4, 2, 2".
 std::string same_or_each(const std::vector<std::int64_t>& numbers) {
   if (numbers.empty()) return "";
-  const bool are_same = std::all_of(numbers.begin(), numbers.end(),
-                                    [&](std::int64_t number) { return number == numbers.front(); });
+  const bool are_same =
+      std::ranges::all_of(numbers, [&](std::int64_t number) { return number == numbers.front(); });
   return are_same ? std::to_string(numbers.front()) : fmt::format("{}", fmt::join(numbers, ", "));
 }
 
@@ -37,7 +37,7 @@ std::vector<std::string> hosts_in_order(const Record& record) {
   std::vector<std::string> hosts;
   for (const auto& rank : record.ranks) {
     const auto host = rank.host.value_or(record.environment.host);
-    if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
+    if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
   }
   return hosts;
 }
@@ -54,33 +54,32 @@ std::string workers_by_node(const Record& record) {
   std::vector<std::size_t> places;
   std::vector<int> workers(hosts.size());
   for (const auto& rank : record.ranks) {
-    const auto found = std::find(hosts.begin(), hosts.end(), rank.host.value_or(record.environment.host));
+    const auto found = std::ranges::find(hosts, rank.host.value_or(record.environment.host));
     places.push_back(static_cast<std::size_t>(found - hosts.begin()) + 1);
     ++workers[places.back() - 1];
   }
-  return std::is_sorted(places.begin(), places.end()) ? fmt::format("{}", fmt::join(workers, " + "))
-                                                      : fmt::format("by rank {}", fmt::join(places, ", "));
+  return std::ranges::is_sorted(places) ? fmt::format("{}", fmt::join(workers, " + "))
+                                        : fmt::format("by rank {}", fmt::join(places, ", "));
 }
 
 /// "0, 0, 1, 1"; empty if all workers are in one process.
 std::string process_of_each(const Record& record) {
   std::vector<int> of_ranks;
   for (const auto& rank : record.ranks) of_ranks.push_back(rank.process.value_or(0));
-  const bool any = std::any_of(of_ranks.begin(), of_ranks.end(), [](int process) { return process != 0; });
+  const bool any = std::ranges::any_of(of_ranks, [](int process) { return process != 0; });
   return any ? fmt::format("{}", fmt::join(of_ranks, ", ")) : "";
 }
 
 std::string cores_each(const Record& record) {
-  const bool none = std::all_of(record.ranks.begin(), record.ranks.end(),
-                                [](const auto& rank) { return rank.cores.empty(); });
+  const bool none = std::ranges::all_of(record.ranks, [](const auto& rank) { return rank.cores.empty(); });
   if (none) return record.ranks.empty() ? "" : "none";
   return of_ranks(record, [](const auto& rank) { return rank.cores.size(); });
 }
 
 /// Empty for records that are older than this key.
 std::string loader_queues(const Record& record) {
-  const bool known = std::any_of(record.ranks.begin(), record.ranks.end(),
-                                 [](const auto& rank) { return rank.loader_queue.has_value(); });
+  const bool known =
+      std::ranges::any_of(record.ranks, [](const auto& rank) { return rank.loader_queue.has_value(); });
   return known ? of_ranks(record, [](const auto& rank) { return rank.loader_queue.value_or(0); }) : "";
 }
 

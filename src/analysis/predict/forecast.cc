@@ -22,7 +22,7 @@ constexpr std::size_t kOwnDraws = 24;    ///< resamples of own work that the dra
 
 /// The value at `q` of the draws, and of the interval around `value` that they give.
 Predicted with_interval(double value, std::vector<double> draws, double widening) {
-  std::sort(draws.begin(), draws.end());
+  std::ranges::sort(draws);
   const double low = std::min(value, measure::quantile(draws, kTailPart)),
                high = std::max(value, measure::quantile(draws, 1 - kTailPart));
   return {.value = value,
@@ -78,8 +78,8 @@ class Forecaster {
         result.measured.push_back({step.workers, step.batch, step.step_s, step.name});
     result.knee = knee(request_.efficiency, result.points);
     result.half = knee(0.5, result.points);
-    result.fastest = std::max_element(result.points.begin(), result.points.end(), [](auto& a, auto& b) {
-                       return a.images_per_s.value < b.images_per_s.value;
+    result.fastest = std::ranges::max_element(result.points, {}, [](const ForecastPoint& point) {
+                       return point.images_per_s.value;
                      })->workers;
     add_limit(result);
     add_next(result);
@@ -256,11 +256,11 @@ class Forecaster {
   }
 
   void add_marks(ForecastPoint& point) const {
-    point.is_measured = std::any_of(model_.steps.begin(), model_.steps.end(), [&](const auto& step) {
+    point.is_measured = std::ranges::any_of(model_.steps, [&](const auto& step) {
       return step.workers == point.workers && step.batch == point.local_batch && !step.is_without_exchange;
     });
     point.lacks_link = !predictor_.knows_link(point.workers);
-    const auto at = std::lower_bound(all_.begin(), all_.end(), point.workers) - all_.begin();
+    const auto at = std::ranges::lower_bound(all_, point.workers) - all_.begin();
     point.is_beyond_samples = largest_[static_cast<std::size_t>(at)].is_beyond_samples;
     point.is_beyond_batches = model_.alone(point.local_batch).is_far;
     point.lacks_sharing =
@@ -305,7 +305,7 @@ class Forecaster {
     const bool waits = at->step.waits_for != DataSource::none;
     const auto& parts = at->step.parts;
     const auto largest = waits ? parts.begin() + static_cast<std::ptrdiff_t>(LossPart::data_wait)
-                               : std::max_element(parts.begin(), parts.end());
+                               : std::ranges::max_element(parts);
     if (!waits && *largest <= 0) return;
     result.limit = static_cast<LossPart>(largest - parts.begin());
     result.limit_points = std::max(0.0, *largest) / at->step.seconds;
@@ -333,8 +333,7 @@ class Forecaster {
 
   void add_unknown(Forecast& result) const {
     const auto any = [&](auto mark) {
-      return std::any_of(result.points.begin(), result.points.end(),
-                         [&](const auto& one) { return one.*mark; });
+      return std::ranges::any_of(result.points, [&](const auto& one) { return one.*mark; });
     };
     auto& say = result.unknown;
     if (request_.is_other_hardware)

@@ -11,7 +11,7 @@ namespace paceline::analysis {
 namespace {
 
 std::size_t place_in_draw(std::int64_t workers, const DrawnInputs& inputs) {
-  const auto found = std::lower_bound(inputs.workers.begin(), inputs.workers.end(), workers);
+  const auto found = std::ranges::lower_bound(inputs.workers, workers);
   base::expects(found != inputs.workers.end() && *found == workers, "the number of workers was asked for");
   return static_cast<std::size_t>(found - inputs.workers.begin());
 }

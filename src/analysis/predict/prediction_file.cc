@@ -317,8 +317,8 @@ Prediction prediction_from_json(const std::string& text, const std::string& wher
          .step_s = predicted_of(required<nlohmann::json>(point, "step_s", where), where),
          .constant_overhead = of(kConstantOverhead),
          .scalability_law = of(kScalabilityLaw),
-         .is_bound = std::any_of(marks.begin(), marks.end(),
-                                 [](const auto& one) { return one.starts_with("at least"); })});
+         .is_bound =
+             std::ranges::any_of(marks, [](const auto& one) { return one.starts_with("at least"); })});
   }
   for (const auto& one : required<std::vector<nlohmann::json>>(json, "scores", where))
     prediction.scores.push_back(

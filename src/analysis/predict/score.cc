@@ -53,9 +53,8 @@ ScoreKind kind_of(const Subject& subject, const Record& record) {
 
 /// Of the middle repeat, as predictions are. The median step where a record has no ranks.
 double measured_step_s(const Cell& cell) {
-  const bool has_lines = std::any_of(cell.records.begin(), cell.records.end(), [](const Record* record) {
-    return !record->ranks.empty() && record->window.steps > 0;
-  });
+  const bool has_lines = std::ranges::any_of(
+      cell.records, [](const Record* record) { return !record->ranks.empty() && record->window.steps > 0; });
   return has_lines ? SampledCell(cell).middle().total() : cell.step_s.median;
 }
 
@@ -176,7 +175,7 @@ std::optional<Calibration> calibration(std::span<const Prediction> predictions, 
       distances.push_back(prediction.widening * std::abs(std::log(one.ratio())) / std::max(half, kLeastHalf));
     }
   if (distances.size() < kFewest) return std::nullopt;
-  std::sort(distances.begin(), distances.end());
+  std::ranges::sort(distances);
   const auto n = static_cast<double>(distances.size());
   const auto rank = static_cast<std::size_t>(std::ceil((n + 1) * kCovered));
   return Calibration{.widening = distances[std::min(rank, distances.size()) - 1], .scores = distances.size()};

@@ -38,12 +38,9 @@ bool is_a_timing(const Cell& cell) {
 
 /// The cell whose set-up the prediction keeps: the one of most workers with cores of their own.
 const Cell& reference_of(const std::vector<const Cell*>& cells) {
-  return **std::max_element(cells.begin(), cells.end(), [](const Cell* a, const Cell* b) {
-    const auto rank = [](const Cell& cell) {
-      return std::tuple(has_own_cores(cell), !is_without_exchange(cell.record()), cell.workers,
-                        cell.steps_measured);
-    };
-    return rank(*a) < rank(*b);
+  return **std::ranges::max_element(cells, {}, [](const Cell* cell) {
+    return std::tuple(has_own_cores(*cell), !is_without_exchange(cell->record()), cell->workers,
+                      cell->steps_measured);
   });
 }
 
@@ -166,8 +163,7 @@ void add_memory_plans(const std::vector<const Cell*>& cells, StepModel& model) {
                : static_cast<double>(record.memory.plan_bytes) / static_cast<double>(in_process);
     if (bytes > 0) model.memory.push_back({.batch = cell->batch_per_worker(), .bytes_a_worker = bytes});
   }
-  std::stable_sort(model.memory.begin(), model.memory.end(),
-                   [](const auto& a, const auto& b) { return a.batch < b.batch; });
+  std::ranges::stable_sort(model.memory, {}, &StepModel::Memory::batch);
 }
 
 /// Joules of all GPUs a sample, as means over the records of the fewest workers that have them: those of more
@@ -302,8 +298,7 @@ BatchWeights StepModel::alone(double batch) const {
   BatchWeights weights;
   const double least = known.front()->batch, most = known.back()->batch;
   weights.is_far = batch > kFar * most || batch * kFar < least;
-  const auto exact =
-      std::find_if(known.begin(), known.end(), [&](const auto* step) { return step->batch == batch; });
+  const auto exact = std::ranges::find_if(known, [&](const auto* step) { return step->batch == batch; });
   if (exact != known.end()) {
     weights.terms = {{*exact, 1}};
   } else if (known.size() == 1) {
@@ -353,12 +348,11 @@ StepModel step_model(std::span<const Cell> cells) {
     base::fail(base::ErrorKind::data,
                "no cell can be predicted from: {}; measure with a core for each thread of each worker",
                model.not_used.front());
-  std::stable_sort(kept.begin(), kept.end(), [](const Cell* a, const Cell* b) {
-    return std::tuple(a->workers, a->batch_per_worker()) < std::tuple(b->workers, b->batch_per_worker());
-  });
+  std::ranges::stable_sort(
+      kept, {}, [](const Cell* cell) { return std::tuple(cell->workers, cell->batch_per_worker()); });
   for (std::size_t i = 0; i < kept.size(); ++i) {
     // A cell of weak and of strong scaling at one batch is one measurement of it; the first stands.
-    const bool is_known = std::any_of(model.steps.begin(), model.steps.end(), [&](const auto& step) {
+    const bool is_known = std::ranges::any_of(model.steps, [&](const auto& step) {
       return step.workers == kept[i]->workers && step.batch == kept[i]->batch_per_worker() &&
              step.width == width_of(kept[i]->record()) &&
              step.is_without_exchange == is_without_exchange(kept[i]->record());

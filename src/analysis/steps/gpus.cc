@@ -135,7 +135,7 @@ std::optional<GpuUses> uses_of(std::vector<const Record*> records, std::string n
   for (const Record* record : uses.records) {
     if (!record->gpus) continue;
     for (const auto& gpu : *record->gpus) {
-      const auto known = std::find_if(uses.gpus.begin(), uses.gpus.end(), [&](const GpuUse& use) {
+      const auto known = std::ranges::find_if(uses.gpus, [&](const GpuUse& use) {
         return use.ranks == gpu.ranks && use.host == gpu.host.value_or("");
       });
       const auto at = static_cast<std::size_t>(known - uses.gpus.begin());
@@ -156,8 +156,7 @@ std::optional<GpuUses> uses_of(std::vector<const Record*> records, std::string n
     has_energy = has_energy && sums[i].has_energy;
   }
   if (has_energy && images > 0 && joules > 0) uses.images_per_j = images / joules;
-  std::stable_sort(uses.gpus.begin(), uses.gpus.end(),
-                   [](const GpuUse& a, const GpuUse& b) { return a.ranks < b.ranks; });
+  std::ranges::stable_sort(uses.gpus, {}, &GpuUse::ranks);
   return uses;
 }
 

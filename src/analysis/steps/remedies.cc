@@ -1,6 +1,7 @@
 #include "analysis/steps/remedies.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 namespace paceline::analysis {
@@ -219,8 +220,7 @@ Remedies remedies(const EfficiencyLoss& loss) {
   const double now = trial.seconds({});
   for (Remedy& remedy : result.list) remedy.alone = 1 - trial.seconds({remedy}) / now;
   std::erase_if(result.list, [](const Remedy& remedy) { return remedy.alone < kWorthIt; });
-  std::stable_sort(result.list.begin(), result.list.end(),
-                   [](const Remedy& a, const Remedy& b) { return a.alone > b.alone; });
+  std::ranges::stable_sort(result.list, std::ranges::greater{}, &Remedy::alone);
   if (result.list.size() > kMostRemedies) result.list.resize(kMostRemedies);
   const auto saved = savings(trial, result.list);
   for (std::size_t i = 0; i < result.list.size(); ++i)

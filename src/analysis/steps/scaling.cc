@@ -53,7 +53,7 @@ ScalingGroup make_group(std::int64_t batch, std::vector<const Cell*> cells, cons
   const auto is_own = [&](const Cell* cell) {
     return own == nullptr || circumstances(cell->record()) == *own;
   };
-  std::stable_sort(cells.begin(), cells.end(), [&](const Cell* a, const Cell* b) {
+  std::ranges::stable_sort(cells, [&](const Cell* a, const Cell* b) {
     return a->workers != b->workers ? a->workers < b->workers : is_own(a) && !is_own(b);
   });
   for (const Cell* cell : cells)
@@ -102,7 +102,7 @@ void append_groups(std::vector<ScalingGroup>& groups, std::int64_t batch,
   }
   std::vector<std::vector<const Cell*>> parts(scaled.size());
   for (const Cell* cell : members) {
-    const auto own = std::find(scaled.begin(), scaled.end(), circumstances(cell->record()));
+    const auto own = std::ranges::find(scaled, circumstances(cell->record()));
     parts[own == scaled.end() ? 0 : static_cast<std::size_t>(own - scaled.begin())].push_back(cell);
   }
   std::vector<const Cell*> baselines;

@@ -49,7 +49,7 @@ namespace {
 
 /// When the first `bytes` of the gradient are final.
 double ready_of(std::span<const double> ends, std::span<const double> ready_s, double bytes) {
-  const auto at = static_cast<std::size_t>(std::lower_bound(ends.begin(), ends.end(), bytes) - ends.begin());
+  const auto at = static_cast<std::size_t>(std::ranges::lower_bound(ends, bytes) - ends.begin());
   if (at >= ends.size()) return ready_s.back();
   const double begin = at == 0 ? 0 : ends[at - 1], before = at == 0 ? 0 : ready_s[at - 1];
   const double part = ends[at] > begin ? (bytes - begin) / (ends[at] - begin) : 1;
@@ -68,7 +68,7 @@ double own_of_ledger(const RankRecord& rank) {
 
 bool has_own(const Record& record) {
   const std::size_t steps = record.ranks.front().step_s.size();
-  return steps > 0 && std::all_of(record.ranks.begin(), record.ranks.end(), [&](const RankRecord& rank) {
+  return steps > 0 && std::ranges::all_of(record.ranks, [&](const RankRecord& rank) {
            return rank.own_s && rank.own_s->size() == steps && rank.step_s.size() == steps;
          });
 }
@@ -203,7 +203,7 @@ void SampledSteps::choose_ranks(const Record& record) {
                              : own_of_ledger(rank));
   std::vector<std::size_t> order(own.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return own[a] < own[b]; });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return own[a] < own[b]; });
   typical_ = order[(order.size() - 1) / 2];
   slowest_ = order.back();
 }

@@ -112,7 +112,7 @@ StepLines mean_lines_of(std::span<const StepLines> lines) {
 
 /// By the whole step; the mean of the two of an even number.
 StepLines middle_lines_of(std::vector<StepLines> lines) {
-  std::sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.total() < b.total(); });
+  std::ranges::sort(lines, {}, &StepLines::total);
   const std::size_t half = (lines.size() - 1) / 2;
   return mean_lines_of(std::span(lines).subspan(half, lines.size() - 2 * half));
 }

@@ -91,7 +91,7 @@ class SampledCell {
   [[nodiscard]] StepLines draw_middle(base::Rng& rng) const;  ///< of repeats and steps drawn as by draw()
   template <typename Knows>
   [[nodiscard]] bool all(Knows knows) const {
-    return std::all_of(repeats_.begin(), repeats_.end(), knows);
+    return std::ranges::all_of(repeats_, knows);
   }
 
  private:

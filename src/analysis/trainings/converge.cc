@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "analysis/compare/cell_labels.h"
 #include "analysis/compare/consistency.h"
@@ -26,8 +27,8 @@ std::optional<double> last_accuracy(const Record& record) {
 std::string seed_of(const Record& record) { return setting_text(record, "seed"); }
 
 bool has_accuracy(const Cell& cell) {
-  return std::any_of(cell.records.begin(), cell.records.end(),
-                     [](const Record* record) { return last_accuracy(*record).has_value(); });
+  return std::ranges::any_of(cell.records,
+                             [](const Record* record) { return last_accuracy(*record).has_value(); });
 }
 
 /// The trainings to compare: those of `converge`, and those of `train` if they stand beside others. Whoever
@@ -37,7 +38,7 @@ std::vector<const Cell*> trainings(std::span<const Cell> cells) {
   const auto is_studied = [](const Cell& cell) {
     return cell.kind == "converge" && find_text(cell.record().settings, "target") == nullptr;
   };
-  const auto study = std::find_if(cells.begin(), cells.end(), is_studied);
+  const auto study = std::ranges::find_if(cells, is_studied);
   for (const Cell& cell : cells) {
     // How long one that ends at a target is depends on its accuracy: target/steps_to_target.h compares them.
     if (find_text(cell.record().settings, "target") != nullptr) continue;
@@ -71,7 +72,7 @@ std::string name_among(const Cell& cell, const std::vector<const Cell*>& all) {
   std::string name = cell.label;
   for (const auto& [setting, value] : cell.record().settings) {
     if (!is_named_in_training(setting)) continue;
-    const bool differs = std::any_of(all.begin(), all.end(), [&](const Cell* other) {
+    const bool differs = std::ranges::any_of(all, [&](const Cell* other) {
       const auto there = other->record().settings.find(setting);
       return there == other->record().settings.end() || there->second != value;
     });
@@ -215,9 +216,8 @@ void find_best(Convergence& result) {
   std::vector<std::size_t> remedies;
   for (std::size_t i = 0; i < variants.size(); ++i)
     if (variants[i].large == result.large && variants[i].given_back.value_or(0) > 0) remedies.push_back(i);
-  std::stable_sort(remedies.begin(), remedies.end(), [&](std::size_t a, std::size_t b) {
-    return *variants[a].given_back > *variants[b].given_back;
-  });
+  std::ranges::stable_sort(remedies, std::ranges::greater{},
+                           [&](std::size_t i) { return *variants[i].given_back; });
   for (const std::size_t i : remedies)
     if (i == remedies.front() || difference(variants[i], variants[remedies.front()]).is_noise())
       result.give_back_most.push_back(i);
@@ -278,7 +278,7 @@ std::optional<Variant> variant_of(const Cell& cell) {
   variant.standard_error =
       measure::accuracy_standard_error(accuracies, static_cast<long>(last->data.test_samples));
   variant.seed_variance = variance(accuracies) / variant.seeds;
-  const auto [low, high] = std::minmax_element(accuracies.begin(), accuracies.end());
+  const auto [low, high] = std::ranges::minmax_element(accuracies);
   variant.lowest = *low;
   variant.highest = *high;
   if (!losses.empty()) variant.test_loss = measure::mean(losses);
