@@ -390,12 +390,6 @@ class Forecaster {
 
 }  // namespace
 
-const ForecastPoint* Forecast::at(std::int64_t workers) const {
-  for (const auto& point : points)
-    if (point.workers == workers) return &point;
-  return nullptr;
-}
-
 ClosedForm closed_form_of(const StepModel& model, ForecastRequest request, std::span<const double> batches) {
   ClosedForm form{.backward_part = model.backward_part, .ready = {0}};
   for (const auto& bucket : model.buckets) form.ready.push_back(bucket.ready);

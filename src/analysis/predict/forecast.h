@@ -117,7 +117,6 @@ struct Forecast {
   std::optional<NextMeasurement> next;
   std::vector<std::string> unknown;  ///< what these records cannot tell: sentences
   std::vector<std::string> not_used;
-  [[nodiscard]] const ForecastPoint* at(std::int64_t workers) const;
 };
 
 /// Cost     30 numbers of workers take about 0.1 s

@@ -32,10 +32,6 @@ struct SameCores {
   double waiting_s = 0;
   double data_wait_s = 0;
   double rest_s = 0;  ///< copy and other
-
-  [[nodiscard]] double total_s() const {
-    return compute_s + exposed_transfer_s + waiting_s + data_wait_s + rest_s;
-  }
 };
 
 /// Every pair of measured cells that compare() allows, by global batch, without cells with more threads than

@@ -168,20 +168,19 @@ bool is_at_the_end_of_data(const measure::Record& record) {
 }
 
 void find_limits(Sweep& sweep) {
-  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
-    const SweepPoint& point = sweep.points[i];
-    if (point.limit == Limit::memory && !sweep.memory_ends) sweep.memory_ends = i;
-    if (point.limit == Limit::data && !sweep.data_ends) sweep.data_ends = i;
-    const bool planned =
+  bool memory_ends = false;
+  for (const SweepPoint& point : sweep.points) {
+    memory_ends = memory_ends || point.limit == Limit::memory;
+    const bool was_measured = point.limit == Limit::none;
+    const bool is_planned =
         point.limit == Limit::not_timed && point.cell->status == "skipped" && point.plan_bytes > 0;
-    if (point.limit != Limit::none && !planned) continue;
+    if (!was_measured && !is_planned) continue;
     sweep.largest_that_fits = point.cell->local_batch;
-    sweep.largest_was_measured = point.limit == Limit::none;
     sweep.largest_met = is_at_the_end_of_data(point.cell->record()) ? Limit::data
-                        : sweep.largest_was_measured                ? Limit::none
+                        : was_measured                              ? Limit::none
                                                                     : Limit::memory;
   }
-  if (sweep.largest_met == Limit::none && sweep.memory_ends) sweep.largest_met = Limit::memory;
+  if (sweep.largest_met == Limit::none && memory_ends) sweep.largest_met = Limit::memory;
 }
 
 /// Requires   `members` is not empty

@@ -278,9 +278,6 @@ std::optional<Variant> variant_of(const Cell& cell) {
   variant.standard_error =
       measure::accuracy_standard_error(accuracies, static_cast<long>(last->data.test_samples));
   variant.seed_variance = variance(accuracies) / variant.seeds;
-  const auto [low, high] = std::ranges::minmax_element(accuracies);
-  variant.lowest = *low;
-  variant.highest = *high;
   if (!losses.empty()) variant.test_loss = measure::mean(losses);
   variant.peak_lr = last->learning_rate.peak;
   return variant;
