@@ -116,6 +116,15 @@ std::string class_weights(const Record& record) {
   return fmt::format("{:.4g} to {:.4g}", *least, *most);
 }
 
+/// Settings that resumes have changed; the record's settings are those of its last part.
+std::string changes_at_resumes(const Record& record) {
+  std::vector<std::string> texts;
+  for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
+    texts.push_back(fmt::format("update {}: {} was {}", change.update, change.setting,
+                                change.then.value_or("not given")));
+  return texts.empty() ? "" : fmt::format("({})", fmt::join(texts, "; "));
+}
+
 struct Row {
   std::string_view name;
   SetupKind kind;
@@ -347,14 +356,6 @@ std::vector<SettingDifference> different_settings(const measure::SettingTexts& a
           {key, before == a.end() ? nullptr : &before->second, after == b.end() ? nullptr : &after->second});
   }
   return different;
-}
-
-std::string changes_at_resumes(const Record& record) {
-  std::vector<std::string> texts;
-  for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
-    texts.push_back(fmt::format("update {}: {} was {}", change.update, change.setting,
-                                change.then.value_or("not given")));
-  return texts.empty() ? "" : fmt::format("({})", fmt::join(texts, "; "));
 }
 
 bool is_of_cuda_engine(const Record& record) { return record.device.starts_with("cuda"); }

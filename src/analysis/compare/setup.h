@@ -127,10 +127,6 @@ struct SettingDifference {
 [[nodiscard]] std::vector<SettingDifference> different_settings(const measure::SettingTexts& a,
                                                                 const measure::SettingTexts& b);
 
-/// Settings that resumes have changed, for a key or a label; the record's settings are those of its last
-/// part.
-[[nodiscard]] std::string changes_at_resumes(const measure::Record& record);
-
 /// Whether the CUDA engine computed, on GPUs or on the processor with one thread a worker. The threads and
 /// cores of its workers then say nothing about how fast they compute.
 [[nodiscard]] bool is_of_cuda_engine(const measure::Record& record);

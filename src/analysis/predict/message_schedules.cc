@@ -251,8 +251,9 @@ void add_exchange(MessageSchedule& schedule, const Layout& layout, double bytes)
   }
 }
 
-}  // namespace
-
+/// Adds the messages of one all-reduce with the algorithm of the cluster, which is not automatic. Returns
+/// false, and adds none, for what no messages between ranks describe: in the switch, memory that is shared,
+/// halving-doubling over nodes whose workers are no power of two.
 bool add_all_reduce(MessageSchedule& schedule, const Cluster& cluster, int workers, double bytes) {
   const Layout layout(cluster, workers);
   const bool one_level = layout.nodes == 1 || layout.in_node == 1;
@@ -287,6 +288,8 @@ bool add_all_reduce(MessageSchedule& schedule, const Cluster& cluster, int worke
   base::expects(false, "add_all_reduce: an algorithm");
   return false;
 }
+
+}  // namespace
 
 std::optional<double> simulated_all_reduce(const Cluster& cluster, int workers, double bytes) {
   if (workers < 2 || bytes <= 0) return std::nullopt;

@@ -45,14 +45,6 @@ class MessageSchedule {
   std::vector<Wait> waits_;
 };
 
-/// Adds the messages of one all-reduce with the algorithm of the cluster, which is not automatic. Returns
-/// false, and adds none, for what no messages between ranks describe: in the switch, memory that is shared,
-/// halving-doubling over nodes whose workers are no power of two.
-///
-/// Requires  fixed ranges; bytes > 0; workers >= 2
-[[nodiscard]] bool add_all_reduce(MessageSchedule& schedule, const Cluster& cluster, int workers,
-                                  double bytes);
-
 /// The time at which the last message arrives.
 ///
 /// Cost     events times messages that are under way: 64 ranks in milliseconds, a ring of 1,024 in seconds
