@@ -19,8 +19,6 @@ namespace {
 using measure::Disturbance;
 using measure::Record;
 
-bool is_release(const std::string& build) { return build == "Release" || build == "RelWithDebInfo"; }
-
 /// Whether the record's figures may be used. A record that contradicts itself appears in the tables without
 /// figures.
 bool has_usable_figures(const Record& record) {
@@ -97,7 +95,7 @@ Cell begin_cell(const Record& record) {
   cell.threads_per_worker = record.threads_per_worker;
   cell.local_batch = record.local_batch;
   cell.global_batch = record.global_batch;
-  cell.debug_build = !record.environment.build.empty() && !is_release(record.environment.build);
+  cell.debug_build = !record.environment.build.empty() && !is_optimised(record);
   cell.synthetic = record.data.synthetic;
   cell.emulated = emulated(record);
   cell.status = contradiction(record) ? "left out" : record.status;

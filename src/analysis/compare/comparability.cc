@@ -169,11 +169,6 @@ void remark_joining(const Record& a, const Record& b, Verdict& verdict) {
                                           or_unknown(y.communicator), or_unknown(y.algorithm)));
 }
 
-bool is_optimised(const Record& record) {
-  const auto& build = record.environment.build;
-  return build == "Release" || build == "RelWithDebInfo";
-}
-
 std::string kept_rate(double rate, double growth) {
   return fmt::format(
       "the learning rate was kept at {:g} while the global batch grew {:g} times (linear scaling: {:g})",

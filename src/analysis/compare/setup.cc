@@ -360,6 +360,10 @@ std::vector<SettingDifference> different_settings(const measure::SettingTexts& a
 
 bool is_of_cuda_engine(const Record& record) { return record.device.starts_with("cuda"); }
 
+bool is_optimised(const Record& record) {
+  return record.environment.build == "Release" || record.environment.build == "RelWithDebInfo";
+}
+
 int cores_used(const Record& record) {
   const int threads = record.workers * record.threads_per_worker;
   std::set<std::pair<std::string, int>> pinned;

@@ -131,6 +131,8 @@ struct SettingDifference {
 /// cores of its workers then say nothing about how fast they compute.
 [[nodiscard]] bool is_of_cuda_engine(const measure::Record& record);
 
+[[nodiscard]] bool is_optimised(const measure::Record& record);  ///< its program's build
+
 /// The number of different cores that the workers' threads could use: of all ranks and hosts if the workers
 /// were pinned, else the cores of process 0.
 [[nodiscard]] int cores_used(const measure::Record& record);
