@@ -1,7 +1,6 @@
 #include "analysis/predict/predicted_step.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <numeric>
 
@@ -83,13 +82,10 @@ StepPredictor::StepPredictor(const StepModel& model, const StepRequest& request,
       width_(model.is_ghost ? 1 : width),
       links_(links),
       is_as_measured_(is_as_measured) {
-  const auto distance = [&](const MeasuredStep& step) {
-    return std::abs(std::log(step.batch / request_.local_batch(step.workers)));
-  };
   for (const auto& step : model.steps)
     if (step.workers > 1 && !step.is_without_exchange &&
         (most_ == nullptr || step.workers > most_->workers ||
-         (step.workers == most_->workers && distance(step) < distance(*most_))))
+         (step.workers == most_->workers && request_.distance(step) < request_.distance(*most_))))
       most_ = &step;
 }
 

@@ -12,6 +12,7 @@
 /// those of the waterfall (steps/waterfall.h), so that the ideal and the parts are the step.
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -40,6 +41,10 @@ struct StepRequest {
   double batch = 0;
   [[nodiscard]] double local_batch(double workers) const {
     return mode == Mode::weak ? batch : batch / workers;
+  }
+  /// From the batch of a measured step, in logarithms.
+  [[nodiscard]] double distance(const MeasuredStep& step) const {
+    return std::abs(std::log(step.batch / local_batch(step.workers)));
   }
 };
 

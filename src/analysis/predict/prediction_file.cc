@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -153,13 +152,10 @@ Json closed_form(const StepModel& model, std::span<const ForecastPoint> points) 
 
 std::vector<TimedStep> timed_steps(const StepModel& model, const StepRequest& request) {
   std::map<int, const MeasuredStep*> by_workers;
-  const auto distance = [&](const MeasuredStep& step) {
-    return std::abs(std::log(step.batch / request.local_batch(step.workers)));
-  };
   for (const auto& step : model.steps) {
     if (step.is_without_exchange) continue;
     const auto [at, is_new] = by_workers.try_emplace(step.workers, &step);
-    if (!is_new && distance(step) < distance(*at->second)) at->second = &step;
+    if (!is_new && request.distance(step) < request.distance(*at->second)) at->second = &step;
   }
   std::vector<TimedStep> timed;
   for (const auto& [workers, step] : by_workers) {
