@@ -1,6 +1,7 @@
 #include "analysis/trainings/claim.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -82,17 +83,8 @@ ClaimVerdict verdict_of(const Claim& claim) {
 }  // namespace
 
 const char* word_of(ClaimVerdict verdict) {
-  switch (verdict) {
-    case ClaimVerdict::no_worse:
-      return "no worse";
-    case ClaimVerdict::worse_within_margin:
-      return "worse, within the margin";
-    case ClaimVerdict::worse:
-      return "worse";
-    case ClaimVerdict::not_decided:
-      return "not decided";
-  }
-  return "";
+  constexpr std::array kWords{"no worse", "worse, within the margin", "worse", "not decided"};
+  return kWords[static_cast<std::size_t>(verdict)];
 }
 
 std::optional<Claim> claim(std::span<const SeedAccuracy> baseline, std::span<const SeedAccuracy> other,

@@ -272,13 +272,9 @@ Proportion mean_of_proportions(std::span<const Proportion> proportions) {
 }
 
 Evaluation evaluation(const EvaluationRecord& record) {
-  Evaluation result{.record = &record,
-                    .top_1 = {},
-                    .top_5 = {},
-                    .balanced = {},
-                    .classes = {},
-                    .confusions = {},
-                    .contradiction = contradiction_in(record)};
+  Evaluation result;
+  result.record = &record;
+  result.contradiction = contradiction_in(record);
   if (!result.contradiction.empty()) return result;
   result.top_1 = wilson(record.correct, record.samples);
   result.top_5 = wilson(record.correct_in_5, record.samples);
