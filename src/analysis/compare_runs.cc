@@ -23,37 +23,18 @@ Place place_in_study(const Cell& cell) {
   return {cell.kind, cell.variant, cell.workers, cell.local_batch, cell.global_batch};
 }
 
-/// By kind and name of the entry: a setting may have the name of a field.
-using Entries = std::map<std::pair<SetupKind, std::string>, std::string>;
-Entries entries_of(const Setup& setup) {
-  Entries entries;
-  for (const SetupEntry& entry : setup)
-    // Whether a cell was measured as weak or strong is no difference: see Place.
-    if (entry.kind != SetupKind::part) entries[{entry.kind, entry.name}] = entry.text;
-  return entries;
-}
-
 struct EntryDifference {
   SetupKind kind;
   std::string name, a, b;
 };
 
-/// In the order of the set-ups.
+/// In the order of the set-ups. Whether a cell was measured as weak or strong is no difference: see Place.
 std::vector<EntryDifference> differences_of(const Cell& a, const Cell& b) {
-  const Entries before = entries_of(a.setup), after = entries_of(b.setup);
-  const auto text_in = [](const Entries& entries, const std::pair<SetupKind, std::string>& key) {
-    const auto found = entries.find(key);
-    return found == entries.end() ? std::string() : found->second;
-  };
   std::vector<EntryDifference> found;
-  std::set<std::pair<SetupKind, std::string>> seen;
-  for (const Setup* setup : {&a.setup, &b.setup})
-    for (const SetupEntry& entry : *setup) {
-      const std::pair key(entry.kind, entry.name);
-      if (entry.kind == SetupKind::part || !seen.insert(key).second) continue;
-      const auto was = text_in(before, key), is = text_in(after, key);
-      if (was != is) found.push_back({entry.kind, entry.name, was, is});
-    }
+  for (const EntryName& entry : names_of_entries({&a.setup, &b.setup})) {
+    const auto was = text_of(a.setup, entry), is = text_of(b.setup, entry);
+    if (entry.second != SetupKind::part && was != is) found.push_back({entry.second, entry.first, was, is});
+  }
   return found;
 }
 
@@ -82,16 +63,14 @@ std::vector<CellPair> matched(const std::vector<const Cell*>& a, const std::vect
   if (is_single_training(a) && is_single_training(b)) return {{a.front(), b.front()}};
   std::map<Place, std::vector<const Cell*>> by_place;
   for (const Cell* cell : b) by_place[place_in_study(*cell)].push_back(cell);
-  std::vector<std::tuple<std::size_t, std::size_t, const Cell*, const Cell*>> candidates;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    for (const Cell* other : by_place[place_in_study(*a[i])])
-      candidates.emplace_back(distance(*a[i], *other), i, a[i], other);
-  std::stable_sort(candidates.begin(), candidates.end(), [](const auto& x, const auto& y) {
-    return std::tie(std::get<0>(x), std::get<1>(x)) < std::tie(std::get<0>(y), std::get<1>(y));
-  });
+  std::vector<std::tuple<std::size_t, const Cell*, const Cell*>> candidates;
+  for (const Cell* cell : a)
+    for (const Cell* other : by_place[place_in_study(*cell)])
+      candidates.emplace_back(distance(*cell, *other), cell, other);
+  std::ranges::stable_sort(candidates, {}, [](const auto& one) { return std::get<0>(one); });
   std::set<const Cell*> taken;
   std::vector<CellPair> pairs;
-  for (const auto& [unlike, at, one, other] : candidates) {
+  for (const auto& [unlike, one, other] : candidates) {
     if (taken.contains(one) || taken.contains(other)) continue;
     taken.insert({one, other});
     pairs.emplace_back(one, other);
@@ -116,7 +95,7 @@ void refuse_what_was_not_measured(const Cell& cell, const char* side, std::vecto
   const auto disturbed = [](const Record* record) {
     return measure::disturbance_of_cores(*record) == measure::Disturbance::disturbed;
   };
-  if (std::all_of(cell.records.begin(), cell.records.end(), disturbed))
+  if (std::ranges::all_of(cell.records, disturbed))
     refusals.push_back(fmt::format("{} in {}", measure::text_about_disturbance(cell.record()), side));
 }
 
@@ -194,19 +173,18 @@ void add_differences(RunComparison& result) {
 }  // namespace
 
 const Pair* RunComparison::pair_of(const Cell* cell) const {
-  const auto found = std::find_if(pairs.begin(), pairs.end(),
-                                  [&](const Pair& pair) { return pair.a == cell || pair.b == cell; });
+  const auto found =
+      std::ranges::find_if(pairs, [&](const Pair& pair) { return pair.a == cell || pair.b == cell; });
   return found == pairs.end() ? nullptr : &*found;
 }
 
 std::size_t RunComparison::number_of(Change change) const {
-  return static_cast<std::size_t>(std::count_if(pairs.begin(), pairs.end(), [&](const Pair& pair) {
-    return pair.is_compared() && pair.change == change;
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      pairs, [&](const Pair& pair) { return pair.is_compared() && pair.change == change; }));
 }
 
 std::size_t RunComparison::accuracies_of(Change change) const {
-  return static_cast<std::size_t>(std::count_if(pairs.begin(), pairs.end(), [&](const Pair& pair) {
+  return static_cast<std::size_t>(std::ranges::count_if(pairs, [&](const Pair& pair) {
     return pair.accuracy && pair.accuracy->difference && pair.accuracy->change == change;
   }));
 }
@@ -217,9 +195,8 @@ RunComparison compare_runs(std::span<const Record> a, std::span<const Record> b,
   result.b = make_cells(b);
   for (const auto& [one, other] : matched(measured_cells(result.a), measured_cells(result.b)))
     result.pairs.push_back(compared(*one, *other, noise));
-  std::stable_sort(result.pairs.begin(), result.pairs.end(), [](const Pair& x, const Pair& y) {
-    return std::tuple(!x.is_compared(), x.ratio.median) < std::tuple(!y.is_compared(), y.ratio.median);
-  });
+  std::ranges::stable_sort(
+      result.pairs, {}, [](const Pair& pair) { return std::tuple(!pair.is_compared(), pair.ratio.median); });
   add_unpaired(result, true);
   add_unpaired(result, false);
   add_differences(result);

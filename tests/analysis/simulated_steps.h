@@ -8,12 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "analysis/predict/forecast.h"
 #include "analysis/steps/step_lines.h"
 #include "base/rng.h"
 #include "golden/records.h"
 #include "measure/record.h"
 
 namespace paceline::analysis {
+
+/// The point of so many workers; null: there is none.
+inline const ForecastPoint* point_at(const Forecast& forecast, std::int64_t workers) {
+  const auto found = std::ranges::find(forecast.points, workers, &ForecastPoint::workers);
+  return found == forecast.points.end() ? nullptr : &*found;
+}
 
 struct SimulatedRun {
   std::string scaling = "weak";

@@ -22,11 +22,10 @@ using measure::Record;
 std::optional<double> window_as_epoch(const Record& record) {
   if (record.ranks.empty() || record.data.steps_per_epoch <= 0) return std::nullopt;
   if (record.window.steps != record.data.steps_per_epoch) return std::nullopt;
-  using measure::Phase;
   double outside = 0;
   for (const auto& rank : record.ranks)
     for (const Phase phase : {Phase::evaluation, Phase::checkpoint})
-      outside += rank.phases[static_cast<std::size_t>(phase)] / static_cast<double>(record.ranks.size());
+      outside += seconds_in(rank, phase) / static_cast<double>(record.ranks.size());
   return record.window.wall_s - outside;
 }
 
@@ -41,6 +40,16 @@ std::vector<double> step_seconds(const Record& record) {
     for (std::size_t i = 0; i < steps; ++i)
       mean[i] += rank.step_s[i] / static_cast<double>(record.ranks.size());
   return mean;
+}
+
+double seconds_in(const measure::RankRecord& rank, Phase phase) {
+  return rank.phases[static_cast<std::size_t>(phase)];
+}
+
+double seconds_in(const measure::RankRecord& rank, std::initializer_list<Phase> phases) {
+  double sum = 0;
+  for (const Phase phase : phases) sum += seconds_in(rank, phase);
+  return sum;
 }
 
 double seconds_of_steps(const measure::RankRecord& rank) {
@@ -84,8 +93,6 @@ double epochs_done(const Record& record, const measure::EpochRecord& epoch) {
   if (record.data.steps_per_epoch <= 0) return static_cast<double>(epoch.epoch);
   return static_cast<double>(epoch.updates) / static_cast<double>(record.data.steps_per_epoch);
 }
-
-using measure::Record;
 
 std::string emulated(const Record& record) {
   static constexpr std::string_view kMark = " EMULATED ";
@@ -133,8 +140,9 @@ std::string Cell::part() const {
 std::string Cell::name() const { return fmt::format("{}{} {}", part(), variant.empty() ? "" : ",", label); }
 
 double Cell::full_steps() const {
-  if (train_samples <= 0 || global_batch <= 0) return static_cast<double>(steps_per_epoch);
-  return static_cast<double>(train_samples) / static_cast<double>(global_batch);
+  const auto& data = record().data;
+  if (data.train_samples <= 0 || global_batch <= 0) return static_cast<double>(data.steps_per_epoch);
+  return static_cast<double>(data.train_samples) / static_cast<double>(global_batch);
 }
 
 }  // namespace paceline::analysis

@@ -3,6 +3,7 @@
 /// Cell: one configuration ("set-up") that was measured, with the records and figures of all its repeats.
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,10 @@ namespace paceline::analysis {
 
 /// The steps of a record that have times, each the mean over ranks.
 [[nodiscard]] std::vector<double> step_seconds(const measure::Record& record);
+/// Seconds of the rank's ledger in one phase, or in several, added in their order.
+[[nodiscard]] double seconds_in(const measure::RankRecord& rank, measure::Phase phase);
+[[nodiscard]] double seconds_in(const measure::RankRecord& rank,
+                                std::initializer_list<measure::Phase> phases);
 /// Sum over all steps of the rank's window, those without a time of their own included.
 [[nodiscard]] double seconds_of_steps(const measure::RankRecord& rank);
 /// Training time of each whole epoch (steps_per_epoch updates), without evaluation and checkpoints: the
@@ -61,9 +66,7 @@ struct Cell {
   /// time. Repeats that were disturbed are set aside (`lost`) if others were not; so are those of which it is
   /// not known, if others that were certainly quiet lasted longer.
   measure::Disturbance disturbance = measure::Disturbance::maybe;
-  int competitors = 0;  ///< measure::competitors() of the repeat with the most
-  std::int64_t steps_per_epoch = 0;
-  std::int64_t train_samples = 0;
+  int competitors = 0;              ///< measure::competitors() of the repeat with the most
   std::int64_t steps_measured = 0;  ///< of all repeats; step_s.n of them have times of their own
 
   /// One step: the median over the steps of all repeats. A step's time is the mean over ranks (all ranks
@@ -79,6 +82,8 @@ struct Cell {
   /// D / B, not rounded. An epoch drops samples that fill no global batch, up to half the data for a large
   /// one, and only times of the same images can be compared.
   [[nodiscard]] double full_steps() const;
+  /// B / N, not rounded where the workers do not divide the global batch.
+  [[nodiscard]] double batch_per_worker() const { return static_cast<double>(global_batch) / workers; }
   [[nodiscard]] const measure::Record& record() const { return *records.front(); }
   /// The part of a study to which it belongs: "sweep", "scale weak", "scale" (both), "converge large batch".
   [[nodiscard]] std::string part() const;

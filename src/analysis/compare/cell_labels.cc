@@ -47,7 +47,7 @@ using Texts = std::map<std::string, std::string>;  // by the entry's name
 
 /// Settings, what "auto" precision came to, the size of a model of one name, circumstances.
 std::vector<Texts> named_texts(const std::vector<const Cell*>& cells, const std::set<std::string>& differ) {
-  const bool is_one_model = std::all_of(cells.begin(), cells.end(), [&](const Cell* cell) {
+  const bool is_one_model = std::ranges::all_of(cells, [&](const Cell* cell) {
     return cell->record().model.name == cells.front()->record().model.name;
   });
   auto all = telling_circumstances(cells);
@@ -96,7 +96,7 @@ void add_joined(const std::vector<const Cell*>& cells, std::vector<std::vector<s
   std::map<int, std::set<std::string>> texts;
   for (const Cell* cell : cells)
     if (const auto text = joined_as(cell->record()); !text.empty()) texts[cell->workers].insert(text);
-  if (std::none_of(texts.begin(), texts.end(), [](const auto& one) { return one.second.size() > 1; })) return;
+  if (std::ranges::none_of(texts, [](const auto& one) { return one.second.size() > 1; })) return;
   for (std::size_t i = 0; i < cells.size(); ++i)
     if (auto text = joined_as(cells[i]->record()); !text.empty())
       pieces[i].insert(pieces[i].begin(), std::move(text));
@@ -116,7 +116,7 @@ void add_until_told_apart(const std::vector<const Cell*>& cells, const std::set<
     if (!cell.is_measured()) label = fmt::format("not measured: {}", i);  // it is told from no other
     setups.push_back(&cell.setup);
   }
-  const auto texts = differences_within(labels, setups);
+  const auto texts = differences_within(labels, setups, first_differences);
   for (std::size_t i = 0; i < cells.size(); ++i)
     if (!texts[i].empty()) pieces[i].push_back(texts[i]);
 }

@@ -19,8 +19,6 @@ namespace {
 using measure::Disturbance;
 using measure::Record;
 
-bool is_release(const std::string& build) { return build == "Release" || build == "RelWithDebInfo"; }
-
 /// Whether the record's figures may be used. A record that contradicts itself appears in the tables without
 /// figures.
 bool has_usable_figures(const Record& record) {
@@ -80,7 +78,7 @@ bool may_be_of(const Record& record, const Cell& cell) {
     return there.empty() || there == entry.text;
   };
   const Setup here = setup(record);
-  return std::all_of(here.begin(), here.end(), is_as_there);
+  return std::ranges::all_of(here, is_as_there);
 }
 
 Cell begin_cell(const Record& record) {
@@ -97,17 +95,11 @@ Cell begin_cell(const Record& record) {
   cell.threads_per_worker = record.threads_per_worker;
   cell.local_batch = record.local_batch;
   cell.global_batch = record.global_batch;
-  cell.debug_build = !record.environment.build.empty() && !is_release(record.environment.build);
+  cell.debug_build = !record.environment.build.empty() && !is_optimised(record);
   cell.synthetic = record.data.synthetic;
   cell.emulated = emulated(record);
-  cell.status = record.status;
-  cell.reason = record.reason;
-  cell.steps_per_epoch = record.data.steps_per_epoch;
-  cell.train_samples = record.data.train_samples;
-  if (contradiction(record)) {
-    cell.status = "left out";
-    cell.reason = reason_of(record);
-  }
+  cell.status = contradiction(record) ? "left out" : record.status;
+  cell.reason = reason_of(record);
   return cell;
 }
 
@@ -128,7 +120,7 @@ void finish_cell(Cell& cell) {
   cell.images_per_s = over(static_cast<double>(cell.global_batch), cell.step_s);
   cell.epoch_measured = whole_epochs > 0;
   if (cell.epoch_measured) {
-    const double all_images = cell.full_steps() / static_cast<double>(cell.steps_per_epoch);
+    const double all_images = cell.full_steps() / static_cast<double>(cell.record().data.steps_per_epoch);
     cell.epoch_s = scaled(pooled(epochs), all_images);
     cell.epoch_basis =
         whole_epochs == 1 ? "one measured epoch" : fmt::format("median of {} epochs", whole_epochs);
@@ -141,14 +133,15 @@ void finish_cell(Cell& cell) {
 /// Adds to the labels the settings that tell cells apart. Otherwise two rows of a table would have the same
 /// name.
 void tell_cells_apart(std::vector<Cell>& cells) {
-  std::map<std::string, std::vector<Cell*>> alike;
-  for (Cell& cell : cells)
-    alike[fmt::format("{}|{}|{}|{}", cell.kind, cell.scaling, cell.variant, cell.label)].push_back(&cell);
-  for (const auto& [label, group] : alike) {
-    const auto apart = differences({group.begin(), group.end()});
-    for (std::size_t i = 0; i < group.size(); ++i)
-      if (!apart[i].empty()) group[i]->label += ", " + apart[i];
+  std::vector<std::string> names;
+  std::vector<const Cell*> all;
+  for (const Cell& cell : cells) {
+    names.push_back(fmt::format("{}|{}|{}|{}", cell.kind, cell.scaling, cell.variant, cell.label));
+    all.push_back(&cell);
   }
+  const auto apart = differences_within(names, all, [](const auto& alike) { return differences(alike); });
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    if (!apart[i].empty()) cells[i].label += ", " + apart[i];
 }
 
 /// Adds a record without figures to its cell. Its reason is kept if the cell does not give it already.
@@ -189,7 +182,7 @@ void set_disturbed_aside(Cell& cell) {
   const Disturbance kept = known_s > unknown_s ? Disturbance::none
                            : unknown_s > 0     ? Disturbance::maybe
                                                : Disturbance::disturbed;
-  const bool any_disturbed = std::any_of(cell.records.begin(), cell.records.end(), [](const Record* record) {
+  const bool any_disturbed = std::ranges::any_of(cell.records, [](const Record* record) {
     return measure::disturbance_of(*record) == Disturbance::disturbed;
   });
   cell.disturbance = !cell.is_timed() && any_disturbed ? Disturbance::disturbed : kept;
@@ -248,8 +241,8 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
   // was measured gets a cell of its own.
   const auto add_unmeasured = [&](const Record& record) {
     auto& alike = by_asked[asked(record)];
-    const auto own = std::find_if(alike.begin(), alike.end(),
-                                  [&](std::size_t at) { return may_be_of(record, cells[at]); });
+    const auto own =
+        std::ranges::find_if(alike, [&](std::size_t at) { return may_be_of(record, cells[at]); });
     const bool is_not_run = record.status == "skipped" || record.status == "interrupted";
     if (own != alike.end()) return add_lost(cells[*own], record);
     if (!alike.empty() && is_not_run) return add_lost(cells[alike.front()], record);
@@ -262,8 +255,7 @@ std::vector<Cell> make_cells(std::span<const Record> records) {
   for (Cell& cell : cells) finish_cell(cell);
   tell_cells_apart(cells);
   // Cells that were not run keep the place of their records.
-  std::stable_sort(cells.begin(), cells.end(),
-                   [](const Cell& a, const Cell& b) { return a.records.front() < b.records.front(); });
+  std::ranges::stable_sort(cells, {}, [](const Cell& cell) { return cell.records.front(); });
   return cells;
 }
 

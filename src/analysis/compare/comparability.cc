@@ -4,12 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 #include <string_view>
 
 #include "analysis/compare/setup.h"
 #include "base/text.h"
-#include "measure/setting.h"
 
 namespace paceline::analysis {
 namespace {
@@ -49,26 +47,16 @@ Effect effect(std::string_view key, Topic topic) {
   return Effect::refuse;
 }
 
-const std::string& value_of(const Record& record, const std::string& key) {
-  static const std::string kAbsent = "not set";
-  const auto found = record.settings.find(key);
-  return found == record.settings.end() ? kAbsent : found->second;
-}
-
 void compare_settings(const Record& a, const Record& b, Topic topic, Verdict& verdict) {
   const bool of_time = topic != Topic::convergence && topic != Topic::time_to_accuracy;
   const bool one_is_alone = is_alone(a) || is_alone(b);
-  std::set<std::string> names;
-  for (const Record* record : {&a, &b})
-    for (const auto& [name, value] : record->settings) names.insert(name);
-  for (const std::string& name : names) {
-    const std::string& before = value_of(a, name);
-    const std::string& after = value_of(b, name);
-    if (before == after || (of_time && one_is_alone && is_setting_of_joining(name))) continue;
+  for (const auto& [name, before, after] : different_settings(a.settings, b.settings)) {
+    if (of_time && one_is_alone && is_setting_of_joining(name)) continue;
     const Effect result = effect(name, topic);
     if (result == Effect::none) continue;
     auto& list = result == Effect::refuse ? verdict.refusals : verdict.remarks;
-    list.push_back(fmt::format("--{} is {} in the baseline and {} here", name, before, after));
+    list.push_back(fmt::format("--{} is {} in the baseline and {} here", name, text_or(before, "not set"),
+                               text_or(after, "not set")));
   }
 }
 
@@ -181,11 +169,6 @@ void remark_joining(const Record& a, const Record& b, Verdict& verdict) {
                                           or_unknown(y.communicator), or_unknown(y.algorithm)));
 }
 
-bool is_optimised(const Record& record) {
-  const auto& build = record.environment.build;
-  return build == "Release" || build == "RelWithDebInfo";
-}
-
 std::string kept_rate(double rate, double growth) {
   return fmt::format(
       "the learning rate was kept at {:g} while the global batch grew {:g} times (linear scaling: {:g})",
@@ -252,8 +235,7 @@ void compare_convergence(const Record& a, const Record& b, Verdict& verdict) {
                         : "more updates, not only the smaller batch, can gain accuracy"));
   // LARS counts its rate in units of |w| / |g|, Adam in units of a step: the ratio of two optimizers' rates
   // has no meaning.
-  const std::string optimizer(Setting("optimizer").key());
-  if (value_of(a, optimizer) != value_of(b, optimizer)) return;
+  if (setting_text(a, "optimizer") != setting_text(b, "optimizer")) return;
   if (a.global_batch > 0 && b.global_batch > a.global_batch && b.learning_rate.peak == a.learning_rate.peak)
     verdict.remarks.push_back(kept_rate(
         a.learning_rate.peak, static_cast<double>(b.global_batch) / static_cast<double>(a.global_batch)));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <initializer_list>
 #include <numeric>
 #include <utility>
 
@@ -67,9 +66,8 @@ void check_ledger(const Record& record, std::vector<Finding>& findings) {
   if (record.window.steps <= 0)
     return;  // resumed at its end: the window lasts a microsecond, whose parts mean nothing
   for (const auto& rank : record.ranks) {
-    double sum = 0;
-    for (const double phase : rank.phases) sum += phase;
-    const auto least = std::min_element(rank.phases.begin(), rank.phases.end());
+    const double sum = std::accumulate(rank.phases.begin(), rank.phases.end(), 0.0);
+    const auto least = std::ranges::min_element(rank.phases);
     if (*least < 0)  // the sum is still right, but another phase is too large by as much
       findings.push_back(
           {true, fmt::format("rank {}: its ledger has {:.4g} s of {}", rank.rank, *least,
@@ -93,13 +91,6 @@ std::pair<std::int64_t, std::int64_t> listed_steps(const Record::MeasuredWindow&
 
 std::string of_each(const Record::MeasuredWindow& window) {
   return window.timed_of ? fmt::format(", of which one in {} has a time", *window.timed_of) : "";
-}
-
-/// Seconds booked in the ledger on these phases.
-double booked(const measure::RankRecord& rank, std::initializer_list<measure::Phase> phases) {
-  double sum = 0;
-  for (const auto phase : phases) sum += rank.phases[static_cast<std::size_t>(phase)];
-  return sum;
 }
 
 /// Checks the sum of all steps against the steps with times of their own, which are some of them.
@@ -148,8 +139,8 @@ void check_steps(const Record& record, std::vector<Finding>& findings) {
     const double steps = seconds_of_steps(rank);
     if (rank.steps_s) check_sum_of_steps(record, rank, findings);
     const double least =
-        booked(rank, {data_wait, copy, forward, backward, exposed_transfer, exposed_wait, update});
-    const double most = rank.wall_s - booked(rank, {evaluation, checkpoint});
+        seconds_in(rank, {data_wait, copy, forward, backward, exposed_transfer, exposed_wait, update});
+    const double most = rank.wall_s - seconds_in(rank, {evaluation, checkpoint});
     const double tolerance = kClosure * rank.wall_s;
     if (steps < least - tolerance)
       findings.push_back(

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "measure/disturbance.h"
 #include "measure/record.h"
 
 namespace paceline::analysis {

@@ -14,17 +14,12 @@ std::vector<double> logs_of_medians(Repeats repeats) {
   return logs;
 }
 
-double variance_of_values(const std::vector<double>& values) {
-  const double spread = measure::standard_deviation(values);
-  return spread * spread;
-}
-
 /// Half the width of the interval of the difference of two means of runs, on a logarithmic scale; 0 without
 /// repeats.
 double half_by_runs(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() < 2 && b.size() < 2) return 0;
-  const double spread_a = a.size() < 2 ? variance_of_values(b) : variance_of_values(a);
-  const double spread_b = b.size() < 2 ? variance_of_values(a) : variance_of_values(b);
+  const double spread_a = a.size() < 2 ? variance(b) : variance(a);
+  const double spread_b = b.size() < 2 ? variance(a) : variance(b);
   const double part_a = spread_a / static_cast<double>(a.size());
   const double part_b = spread_b / static_cast<double>(b.size());
   const double whole = part_a + part_b;
@@ -59,6 +54,11 @@ Change change_of(const Estimate& ratio, bool is_of_one_run, double noise) {
   if (ratio.low > 1 + least) return Change::improved;
   if (ratio.high < 1 - least) return Change::regressed;
   return ratio.low <= 1 && ratio.high >= 1 ? Change::no_change : Change::within_noise;
+}
+
+double variance(std::span<const double> values) {
+  const double spread = measure::standard_deviation(values);
+  return spread * spread;
 }
 
 Estimate exactly(double value) { return {.median = value, .low = value, .high = value, .n = 1}; }

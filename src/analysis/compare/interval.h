@@ -21,6 +21,8 @@ using measure::Estimate;
 /// A figure without error, or of one sample: no interval is shown.
 [[nodiscard]] Estimate exactly(double value);
 [[nodiscard]] bool has_interval(const Estimate& figure);
+/// Of a sample: the square of its standard deviation.
+[[nodiscard]] double variance(std::span<const double> values);
 
 /// a / b; n is the smaller of the two.
 ///

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -16,13 +17,12 @@ namespace {
 
 using measure::Disturbance;
 
-/// Orders cells by speed, the fastest first; see fastest().
-bool is_before(const Cell* a, const Cell* b) {
-  const auto key = [](const Cell* cell) {
+/// Sorts cells by speed, the fastest first; see fastest().
+void sort_by_speed(std::vector<const Cell*>& cells) {
+  std::ranges::stable_sort(cells, {}, [](const Cell* cell) {
     const auto& rate = cell->images_per_s;
     return std::tuple(-rate.median, rate.high - rate.low, cell->global_batch);
-  };
-  return key(a) < key(b);
+  });
 }
 
 bool overlaps(const Estimate& best, const Estimate& other) {
@@ -46,15 +46,13 @@ std::string reason_against(const Cell& cell) {
 
 /// The set-up without its kind and its batch.
 Setup apart_from_batch(const Cell& cell) {
-  Setup some;
-  for (const SetupEntry& entry : cell.setup) {
+  return some_of(cell.setup, [](const SetupEntry& entry) {
     const bool is_of_batch = entry.kind == SetupKind::part ||
                              (entry.kind == SetupKind::size && entry.name != "workers") ||
                              entry.kind == SetupKind::circumstance;
     const bool is_batch = entry.kind == SetupKind::setting && entry.name.ends_with("batch");
-    if (!is_of_batch && !is_batch) some.push_back(entry);
-  }
-  return some;
+    return !is_of_batch && !is_batch;
+  });
 }
 
 /// Whether all cells were disturbed all the time, by about the same programs. The cores that those got are no
@@ -90,9 +88,8 @@ void add_unsettled(Choice& choice, const std::vector<const Cell*>& cells) {
     if (cell != choice.best && cell->disturbance != Disturbance::none &&
         possible_rate(*cell, cells) >= reached)
       choice.unsettled.push_back(cell);
-  std::stable_sort(choice.unsettled.begin(), choice.unsettled.end(), [&](const Cell* a, const Cell* b) {
-    return possible_rate(*a, cells) > possible_rate(*b, cells);
-  });
+  std::ranges::stable_sort(choice.unsettled, std::ranges::greater{},
+                           [&](const Cell* cell) { return possible_rate(*cell, cells); });
 }
 
 /// How many times as fast a disturbed cell may be without the programs beside it: with k of them on a core a
@@ -115,7 +112,7 @@ double most_speedup(const Cell& cell) {
 
 bool Choice::shows_slower(const Cell& cell) const {
   const auto holds = [&](const std::vector<const Cell*>& some) {
-    return std::find(some.begin(), some.end(), &cell) != some.end();
+    return std::ranges::find(some, &cell) != some.end();
   };
   return &cell != best && !holds(overlap) && !holds(unsettled);
 }
@@ -133,7 +130,7 @@ Choice fastest(const std::vector<const Cell*>& cells) {
   Choice choice;
   if (cells.empty()) return choice;
   auto sorted = cells;
-  std::stable_sort(sorted.begin(), sorted.end(), is_before);
+  sort_by_speed(sorted);
   choice.best = sorted.front();
   const Estimate& best = choice.best->images_per_s;
   bool all_within = lies_within(best, best);
@@ -151,8 +148,8 @@ Choice fastest(const std::vector<const Cell*>& cells) {
 }
 
 OperatingPoint operating_point(const std::vector<const Cell*>& cells) {
-  const bool any_timed = std::any_of(
-      cells.begin(), cells.end(), [](const Cell* cell) { return cell->is_measured() && cell->is_timed(); });
+  const bool any_timed =
+      std::ranges::any_of(cells, [](const Cell* cell) { return cell->is_measured() && cell->is_timed(); });
   OperatingPoint point;
   for (const Cell* cell : cells) {
     if (!cell->is_measured() || (any_timed && !cell->is_timed())) continue;
@@ -161,7 +158,7 @@ OperatingPoint operating_point(const std::vector<const Cell*>& cells) {
     else
       point.eligible.push_back(cell);
   }
-  std::stable_sort(point.eligible.begin(), point.eligible.end(), is_before);
+  sort_by_speed(point.eligible);
   point.choice = fastest(point.eligible);
   return point;
 }
@@ -184,10 +181,9 @@ std::vector<const Cell*> other_batches(const OperatingPoint& point) {
   for (const Cell* cell : point.eligible)
     if (apart_from_batch(*cell) == wanted) cells.push_back(cell);
   // Of the measured cells with the same batch the fastest comes first and is kept.
-  std::stable_sort(cells.begin(), cells.end(),
-                   [](const Cell* a, const Cell* b) { return a->local_batch < b->local_batch; });
-  const auto is_same = [](const Cell* a, const Cell* b) { return a->local_batch == b->local_batch; };
-  cells.erase(std::unique(cells.begin(), cells.end(), is_same), cells.end());
+  std::ranges::stable_sort(cells, {}, &Cell::local_batch);
+  const auto same = std::ranges::unique(cells, {}, &Cell::local_batch);
+  cells.erase(same.begin(), same.end());
   return cells;
 }
 

@@ -36,10 +36,6 @@ struct Choice {
   /// for the machine as it was.
   bool constant_load = false;
 
-  /// Whether the best was disturbed, so that its rate is a lower bound.
-  [[nodiscard]] bool is_lower_bound() const {
-    return best != nullptr && best->disturbance == measure::Disturbance::disturbed;
-  }
   /// Whether the measurements show that `cell` is slower than the best.
   [[nodiscard]] bool shows_slower(const Cell& cell) const;
 };

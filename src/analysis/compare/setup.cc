@@ -7,8 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "measure/setting.h"
-
 namespace paceline::analysis {
 namespace {
 
@@ -22,8 +20,8 @@ std::string whole(std::int64_t number) { return number > 0 ? std::to_string(numb
 /// "4" if all are equal, otherwise "4, 2, 2".
 std::string same_or_each(const std::vector<std::int64_t>& numbers) {
   if (numbers.empty()) return "";
-  const bool are_same = std::all_of(numbers.begin(), numbers.end(),
-                                    [&](std::int64_t number) { return number == numbers.front(); });
+  const bool are_same =
+      std::ranges::all_of(numbers, [&](std::int64_t number) { return number == numbers.front(); });
   return are_same ? std::to_string(numbers.front()) : fmt::format("{}", fmt::join(numbers, ", "));
 }
 
@@ -39,7 +37,7 @@ std::vector<std::string> hosts_in_order(const Record& record) {
   std::vector<std::string> hosts;
   for (const auto& rank : record.ranks) {
     const auto host = rank.host.value_or(record.environment.host);
-    if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
+    if (std::ranges::find(hosts, host) == hosts.end()) hosts.push_back(host);
   }
   return hosts;
 }
@@ -56,33 +54,32 @@ std::string workers_by_node(const Record& record) {
   std::vector<std::size_t> places;
   std::vector<int> workers(hosts.size());
   for (const auto& rank : record.ranks) {
-    const auto found = std::find(hosts.begin(), hosts.end(), rank.host.value_or(record.environment.host));
+    const auto found = std::ranges::find(hosts, rank.host.value_or(record.environment.host));
     places.push_back(static_cast<std::size_t>(found - hosts.begin()) + 1);
     ++workers[places.back() - 1];
   }
-  return std::is_sorted(places.begin(), places.end()) ? fmt::format("{}", fmt::join(workers, " + "))
-                                                      : fmt::format("by rank {}", fmt::join(places, ", "));
+  return std::ranges::is_sorted(places) ? fmt::format("{}", fmt::join(workers, " + "))
+                                        : fmt::format("by rank {}", fmt::join(places, ", "));
 }
 
 /// "0, 0, 1, 1"; empty if all workers are in one process.
 std::string process_of_each(const Record& record) {
   std::vector<int> of_ranks;
   for (const auto& rank : record.ranks) of_ranks.push_back(rank.process.value_or(0));
-  const bool any = std::any_of(of_ranks.begin(), of_ranks.end(), [](int process) { return process != 0; });
+  const bool any = std::ranges::any_of(of_ranks, [](int process) { return process != 0; });
   return any ? fmt::format("{}", fmt::join(of_ranks, ", ")) : "";
 }
 
 std::string cores_each(const Record& record) {
-  const bool none = std::all_of(record.ranks.begin(), record.ranks.end(),
-                                [](const auto& rank) { return rank.cores.empty(); });
+  const bool none = std::ranges::all_of(record.ranks, [](const auto& rank) { return rank.cores.empty(); });
   if (none) return record.ranks.empty() ? "" : "none";
   return of_ranks(record, [](const auto& rank) { return rank.cores.size(); });
 }
 
 /// Empty for records that are older than this key.
 std::string loader_queues(const Record& record) {
-  const bool known = std::any_of(record.ranks.begin(), record.ranks.end(),
-                                 [](const auto& rank) { return rank.loader_queue.has_value(); });
+  const bool known =
+      std::ranges::any_of(record.ranks, [](const auto& rank) { return rank.loader_queue.has_value(); });
   return known ? of_ranks(record, [](const auto& rank) { return rank.loader_queue.value_or(0); }) : "";
 }
 
@@ -117,6 +114,15 @@ std::string class_weights(const Record& record) {
   if (weights.size() <= kShown) return fmt::format("{:.4g}", fmt::join(weights, ", "));
   const auto [least, most] = std::ranges::minmax_element(weights);
   return fmt::format("{:.4g} to {:.4g}", *least, *most);
+}
+
+/// Settings that resumes have changed; the record's settings are those of its last part.
+std::string changes_at_resumes(const Record& record) {
+  std::vector<std::string> texts;
+  for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
+    texts.push_back(fmt::format("update {}: {} was {}", change.update, change.setting,
+                                change.then.value_or("not given")));
+  return texts.empty() ? "" : fmt::format("({})", fmt::join(texts, "; "));
 }
 
 struct Row {
@@ -230,9 +236,14 @@ constexpr Row kRows[] = {
     {"images", circumstance, "data.description", [](const Record& r) { return r.data.description; }},
 };
 
-constexpr std::pair<std::string_view, std::string_view> kCircumstances[] = {
-    {"version", "environment.version"}, {"libraries", "environment.libraries"}, {"host", "environment.host"},
-    {"system", "environment.os"},       {"compiler", "environment.compiler"},
+constexpr Row kCircumstances[] = {
+    {"version", circumstance, "environment.version", [](const Record& r) { return r.environment.version; }},
+    {"libraries", circumstance, "environment.libraries",
+     [](const Record& r) { return fmt::format("{}", fmt::join(r.environment.libraries, "; ")); }},
+    {"host", circumstance, "environment.host", [](const Record& r) { return r.environment.host; }},
+    {"system", circumstance, "environment.os", [](const Record& r) { return r.environment.os; }},
+    {"compiler", circumstance, "environment.compiler",
+     [](const Record& r) { return r.environment.compiler; }},
 };
 
 /// Whether the setting is an entry. The precision used, sizes and data-parallel have entries of their own.
@@ -244,8 +255,9 @@ bool is_in_setup(const Record& record, std::string_view setting) {
   return setting != "parallel" && !(is_alone(record) && is_setting_of_joining(setting));
 }
 
-void add_entry(Setup& entries, std::string_view name, std::string text, SetupKind kind) {
-  if (!text.empty()) entries.push_back({std::string(name), std::move(text), kind});
+void add_entry(Setup& entries, const Row& row, const Record& record) {
+  if (auto text = row.text(record); !text.empty())
+    entries.push_back({std::string(row.name), std::move(text), row.kind});
 }
 
 }  // namespace
@@ -254,16 +266,13 @@ Setup setup(const Record& record) {
   Setup entries;
   const auto add_rows = [&](auto wanted) {
     for (const Row& row : kRows)
-      if (wanted(row.kind)) add_entry(entries, row.name, row.text(record), row.kind);
+      if (wanted(row.kind)) add_entry(entries, row, record);
   };
   add_rows([](SetupKind kind) { return kind < setting; });
   for (const auto& [key, value] : record.settings)
-    if (is_in_setup(record, key)) add_entry(entries, key, value.empty() ? "empty" : value, setting);
+    if (is_in_setup(record, key)) entries.push_back({key, value.empty() ? "empty" : value, setting});
   add_rows([](SetupKind kind) { return kind == rest; });
-  const auto around = circumstances(record);
-  for (const auto& [name, field] : kCircumstances)
-    if (const auto found = around.find(std::string(name)); found != around.end())
-      add_entry(entries, name, found->second, circumstance);
+  for (const Row& row : kCircumstances) add_entry(entries, row, record);
   add_rows([](SetupKind kind) { return kind == circumstance; });
   return entries;
 }
@@ -303,28 +312,9 @@ std::vector<std::string> first_differences(const std::vector<const Setup*>& setu
   return told;
 }
 
-std::vector<std::string> differences_within(const std::vector<std::string>& texts,
-                                            const std::vector<const Setup*>& setups) {
-  std::map<std::string, std::vector<std::size_t>> alike;
-  for (std::size_t i = 0; i < texts.size(); ++i) alike[texts[i]].push_back(i);
-  std::vector<std::string> result(texts.size());
-  for (const auto& [text, group] : alike) {
-    std::vector<const Setup*> members;
-    for (const std::size_t i : group) members.push_back(setups[i]);
-    const auto own = first_differences(members);
-    for (std::size_t k = 0; k < group.size(); ++k) result[group[k]] = own[k];
-  }
-  return result;
-}
-
 bool differ_in(const Setup& a, const Setup& b, SetupKind kind) {
-  const auto own = [kind](const Setup& all) {
-    Setup some;
-    for (const SetupEntry& entry : all)
-      if (entry.kind == kind) some.push_back(entry);
-    return some;
-  };
-  return own(a) != own(b);
+  const auto is_of_kind = [kind](const SetupEntry& entry) { return entry.kind == kind; };
+  return some_of(a, is_of_kind) != some_of(b, is_of_kind);
 }
 
 std::vector<SetupField> setup_fields() {
@@ -335,30 +325,44 @@ std::vector<SetupField> setup_fields() {
       all.push_back({fields.substr(0, end), row.name});
       fields.remove_prefix(std::min(end + 1, fields.size()));
     }
-  for (const auto& [name, field] : kCircumstances) all.push_back({field, name});
+  for (const Row& row : kCircumstances) all.push_back({row.fields, row.name});
   return all;
 }
 
 Circumstances circumstances(const Record& record) {
-  const auto& there = record.environment;
-  Circumstances all{{"version", there.version},
-                    {"libraries", fmt::format("{}", fmt::join(there.libraries, "; "))},
-                    {"host", there.host},
-                    {"system", there.os},
-                    {"compiler", there.compiler}};
-  std::erase_if(all, [](const auto& one) { return one.second.empty(); });
+  Circumstances all;
+  for (const Row& row : kCircumstances)
+    if (auto text = row.text(record); !text.empty()) all.emplace(row.name, std::move(text));
   return all;
 }
 
-std::string changes_at_resumes(const Record& record) {
-  std::vector<std::string> texts;
-  for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
-    texts.push_back(fmt::format("update {}: {} was {}", change.update, change.setting,
-                                change.then.value_or("not given")));
-  return texts.empty() ? "" : fmt::format("({})", fmt::join(texts, "; "));
+std::string text_or(const std::string* text, const char* otherwise) {
+  return text == nullptr ? otherwise : *text;
+}
+
+std::string setting_text(const Record& record, measure::Setting setting) {
+  return text_or(measure::find_text(record.settings, setting), "");
+}
+
+std::vector<SettingDifference> different_settings(const measure::SettingTexts& a,
+                                                  const measure::SettingTexts& b) {
+  auto all = a;
+  all.insert(b.begin(), b.end());
+  std::vector<SettingDifference> different;
+  for (const auto& [key, text] : all) {
+    const auto before = a.find(key), after = b.find(key);
+    if (before == a.end() || after == b.end() || before->second != after->second)
+      different.push_back(
+          {key, before == a.end() ? nullptr : &before->second, after == b.end() ? nullptr : &after->second});
+  }
+  return different;
 }
 
 bool is_of_cuda_engine(const Record& record) { return record.device.starts_with("cuda"); }
+
+bool is_optimised(const Record& record) {
+  return record.environment.build == "Release" || record.environment.build == "RelWithDebInfo";
+}
 
 int cores_used(const Record& record) {
   const int threads = record.workers * record.threads_per_worker;

@@ -17,7 +17,9 @@
 ///     For the precision, by contrast, the processor decides what "auto" means: the list has the one that was
 ///     used.
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -26,6 +28,7 @@
 #include <vector>
 
 #include "measure/record.h"
+#include "measure/setting.h"
 
 namespace paceline::analysis {
 
@@ -64,13 +67,33 @@ using EntryName = std::pair<std::string, SetupKind>;
 /// A text per set-up with the first entries that distinguish them, and no more: "lr 0.2", "no launcher".
 /// Texts are equal only if the whole set-ups are.
 [[nodiscard]] std::vector<std::string> first_differences(const std::vector<const Setup*>& setups);
-/// The same among the set-ups that have one text in `texts`; empty for a set-up whose text is its own.
+/// What `differences` says, a text for each, of the items that have one text in `texts`.
+template <typename Item, typename Differences>
 [[nodiscard]] std::vector<std::string> differences_within(const std::vector<std::string>& texts,
-                                                          const std::vector<const Setup*>& setups);
+                                                          const std::vector<Item>& items,
+                                                          Differences differences) {
+  std::map<std::string, std::vector<std::size_t>> alike;
+  for (std::size_t i = 0; i < texts.size(); ++i) alike[texts[i]].push_back(i);
+  std::vector<std::string> result(texts.size());
+  for (const auto& [text, group] : alike) {
+    std::vector<Item> members;
+    for (const std::size_t i : group) members.push_back(items[i]);
+    const auto own = differences(members);
+    for (std::size_t k = 0; k < group.size(); ++k) result[group[k]] = own[k];
+  }
+  return result;
+}
 /// Whether some items of `more` differ that are equal in `told`, which has the same items in fewer words.
 template <typename Item>
 [[nodiscard]] bool tells_more(const std::vector<Item>& more, const std::vector<Item>& told) {
   return std::set(more.begin(), more.end()).size() > std::set(told.begin(), told.end()).size();
+}
+/// The entries for which `is_wanted` holds.
+template <typename IsWanted>
+[[nodiscard]] Setup some_of(const Setup& setup, IsWanted is_wanted) {
+  Setup some;
+  std::ranges::copy_if(setup, std::back_inserter(some), is_wanted);
+  return some;
 }
 /// Whether two set-ups differ in an entry of `kind`.
 [[nodiscard]] bool differ_in(const Setup& a, const Setup& b, SetupKind kind);
@@ -89,13 +112,26 @@ using Circumstances = std::map<std::string, std::string>;
 /// and compiler.
 [[nodiscard]] Circumstances circumstances(const measure::Record& record);
 
-/// Settings that resumes have changed, for a key or a label; the record's settings are those of its last
-/// part.
-[[nodiscard]] std::string changes_at_resumes(const measure::Record& record);
+/// The text of a setting; "" where the run has none.
+[[nodiscard]] std::string setting_text(const measure::Record& record, measure::Setting setting);
+[[nodiscard]] std::string text_or(const std::string* text, const char* otherwise);  ///< where it is null
+
+/// A setting with another text in b than in a; null: the run has none.
+struct SettingDifference {
+  std::string key;
+  const std::string *a = nullptr, *b = nullptr;
+};
+/// In the order of the keys.
+///
+/// Lifetime  refers to both
+[[nodiscard]] std::vector<SettingDifference> different_settings(const measure::SettingTexts& a,
+                                                                const measure::SettingTexts& b);
 
 /// Whether the CUDA engine computed, on GPUs or on the processor with one thread a worker. The threads and
 /// cores of its workers then say nothing about how fast they compute.
 [[nodiscard]] bool is_of_cuda_engine(const measure::Record& record);
+
+[[nodiscard]] bool is_optimised(const measure::Record& record);  ///< its program's build
 
 /// The number of different cores that the workers' threads could use: of all ranks and hosts if the workers
 /// were pinned, else the cores of process 0.

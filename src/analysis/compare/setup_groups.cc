@@ -9,7 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/compare/cell_labels.h"
 #include "analysis/compare/comparability.h"
 #include "measure/setting.h"
 
@@ -103,7 +102,7 @@ bool has_own_baseline(const Cells& part, Place place) {
 /// Whether a ratio to the baseline is allowed for at least one cell of the part. Otherwise the baseline would
 /// only appear in refusals.
 bool serves(const Cell& baseline, const Cells& part) {
-  return std::any_of(part.begin(), part.end(), [&](const Cell* cell) {
+  return std::ranges::any_of(part, [&](const Cell* cell) {
     return cell->is_measured() && compare(baseline, *cell, Topic::scaling).comparable();
   });
 }
@@ -115,7 +114,7 @@ std::vector<Cells> parts_on(const Cells& cells, const EntryName& axis, Place pla
   for (const Cell* cell : cells) {
     if (!counts(*cell, axis, place)) continue;
     const auto text = text_of(cell->setup, axis);
-    const auto at = std::find(texts.begin(), texts.end(), text) - texts.begin();
+    const auto at = std::ranges::find(texts, text) - texts.begin();
     if (at == static_cast<std::ptrdiff_t>(texts.size())) {
       texts.push_back(text);
       parts.emplace_back();
@@ -128,7 +127,7 @@ std::vector<Cells> parts_on(const Cells& cells, const EntryName& axis, Place pla
       for (Cells& part : parts) part.push_back(cell);
       continue;
     }
-    const auto own = std::find(texts.begin(), texts.end(), text_of(cell->setup, axis));
+    const auto own = std::ranges::find(texts, text_of(cell->setup, axis));
     parts[own == texts.end() ? 0 : static_cast<std::size_t>(own - texts.begin())].push_back(cell);
   }
   const Cells shared = baselines_of(cells, place);
@@ -197,7 +196,7 @@ std::vector<std::string> names_of_groups(const std::vector<Cells>& groups, const
 
 /// Whether all texts that both cells know are equal.
 bool may_be_of_one_subject(const Cell& a, const Cell& b) {
-  return std::all_of(a.setup.begin(), a.setup.end(), [&](const SetupEntry& entry) {
+  return std::ranges::all_of(a.setup, [&](const SetupEntry& entry) {
     if (entry.kind != SetupKind::subject) return true;
     const auto there = text_of(b.setup, entry.name);
     return there.empty() || there == entry.text;
@@ -234,15 +233,15 @@ std::vector<CellGroup> by_subject(std::span<const Cell> cells) {
   for (const bool measured : {true, false})
     for (const Cell& cell : cells) {
       if (cell.is_measured() != measured) continue;
-      const auto own = std::find_if(groups.begin(), groups.end(),
-                                    [&](const CellGroup& group) { return is_of(group, cell); });
+      const auto own =
+          std::ranges::find_if(groups, [&](const CellGroup& group) { return is_of(group, cell); });
       (own != groups.end() ? *own : groups.emplace_back()).cells.push_back(&cell);
     }
   if (groups.size() > 1) {
     const auto names = names_of_subjects(groups);
     for (std::size_t i = 0; i < groups.size(); ++i) groups[i].name = names[i];
   }
-  for (CellGroup& group : groups) std::stable_sort(group.cells.begin(), group.cells.end());
+  for (CellGroup& group : groups) std::ranges::stable_sort(group.cells);
   return groups;
 }
 
@@ -254,7 +253,7 @@ std::vector<CellGroup> by_setup(const Cells& cells, Place place) {
   std::vector<CellGroup> groups;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     // Baselines were appended after the cells of each part.
-    std::stable_sort(leaves[i].begin(), leaves[i].end());
+    std::ranges::stable_sort(leaves[i]);
     groups.push_back({.cells = leaves[i], .name = names[i]});
   }
   return groups;
@@ -264,8 +263,8 @@ bool are_joined_otherwise(const Cells& cells) {
   std::map<std::tuple<int, std::int64_t, std::int64_t>, Cells> alike;
   for (const Cell* cell : cells)
     if (cell->is_measured()) alike[{cell->workers, cell->local_batch, cell->global_batch}].push_back(cell);
-  return std::any_of(alike.begin(), alike.end(), [](const auto& one) {
-    return std::any_of(one.second.begin(), one.second.end(), [&](const Cell* cell) {
+  return std::ranges::any_of(alike, [](const auto& one) {
+    return std::ranges::any_of(one.second, [&](const Cell* cell) {
       return differ_in(cell->setup, one.second.front()->setup, SetupKind::joined);
     });
   });

@@ -1,8 +1,8 @@
 #pragma once
 
 /// The closed form of steps as plain figures, so that a page computes them again for another bandwidth, batch
-/// and number of workers (web/src/data/closed-form.ts is the same in TypeScript; both are held to the cases
-/// of tests/analysis/predict/closed_form_cases.json).
+/// and number of workers (web/src/data/closed-form.ts; its twin in tests/analysis/predict/closed_form_test.cc
+/// is held to the forecast, and both to the cases of closed_form_cases.json there).
 ///
 ///     transfer_j  latency_j + moving_j / bandwidth
 ///     rest(f)     (f - 1) work + max(0, end of the last transfer - backward),
@@ -37,9 +37,5 @@ struct ClosedForm {
   std::vector<Workers> workers;
   std::vector<Batch> batches;
 };
-
-/// Seconds of a step; `batch` and `workers` are indices. `bandwidth`: a factor on the measured one.
-[[nodiscard]] double step_seconds(const ClosedForm& form, std::size_t batch, std::size_t workers,
-                                  double bandwidth);
 
 }  // namespace paceline::analysis

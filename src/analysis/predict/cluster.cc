@@ -1,7 +1,6 @@
 #include "analysis/predict/cluster.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/error.h"
@@ -15,7 +14,7 @@ void for_each_range(Cluster& cluster, const Fix& fix) {
   fix(cluster.worker_speed);
   fix(cluster.worker_spread);
   fix(cluster.adds_bytes_per_s);
-  for (Link* link : {&cluster.node_link, static_cast<Link*>(&cluster.network)}) {
+  for (Link* link : cluster.links()) {
     fix(link->bytes_per_s);
     fix(link->latency_s);
     fix(link->base_s);
@@ -56,7 +55,7 @@ Cluster draw(const Cluster& cluster, base::Rng& random) {
   for_each_range(drawn, [&](Range& range) {
     if (!range.is_fixed()) range = Range::of(range.low + (range.high - range.low) * random.uniform_f64());
   });
-  for (Link* link : {&drawn.node_link, static_cast<Link*>(&drawn.network)})
+  for (Link* link : drawn.links())
     if (link->measured != nullptr)
       link->other_ranks_factor *= std::exp(link->measured_spread * random.normal());
   return drawn;

@@ -6,6 +6,7 @@
 /// A figure that is not known exactly is a range. draw() takes one value out of each, so that many draws show
 /// what the ranges make of a prediction.
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -25,6 +26,7 @@ struct Range {
   [[nodiscard]] static Range of(double value) { return {value, value}; }
   [[nodiscard]] double middle() const { return low / 2 + high / 2; }
   [[nodiscard]] bool is_fixed() const { return low == high; }
+  [[nodiscard]] Range scaled(double by) const { return {low * by, high * by}; }
   bool operator==(const Range&) const = default;
 };
 
@@ -118,6 +120,10 @@ struct Cluster {
   [[nodiscard]] std::int64_t slots() const { return std::int64_t{nodes} * workers_per_node; }
   [[nodiscard]] int nodes_of(int workers) const {  ///< nodes that are filled one after the other
     return (workers + workers_per_node - 1) / workers_per_node;
+  }
+  [[nodiscard]] std::array<Link*, 2> links() { return {&node_link, &network}; }
+  [[nodiscard]] const Link& link_of(int workers) const {  ///< over which so many reduce
+    return nodes_of(workers) > 1 ? network : node_link;
   }
   /// What one of `of_nodes` nodes sends to the others, one way; 0: not limited. All of it counts as leaving
   /// the node's switch if one switch does not have all of them.

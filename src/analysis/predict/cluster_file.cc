@@ -1,9 +1,7 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <initializer_list>
 
@@ -65,6 +63,14 @@ class FileTable {
     if (!value) refuse(key, "must be a text in quotes; correct it");
     return base::visible(*value);
   }
+  /// One of these names.
+  [[nodiscard]] std::optional<std::string> choice(std::string_view key,
+                                                  const std::vector<std::string>& known) const {
+    const auto chosen = text(key);
+    if (chosen && std::ranges::find(known, *chosen) == known.end())
+      refuse(key, "is '{}'{}", *chosen, base::suggestion(*chosen, known));
+    return chosen;
+  }
   [[nodiscard]] bool truth(std::string_view key, bool otherwise) const {
     const auto* found = node(key);
     if (found == nullptr) return otherwise;
@@ -94,6 +100,10 @@ class FileTable {
              range.low);
     return range;
   }
+  /// Sets `to` to the key's range in this unit, if it is given.
+  void read_range(std::string_view key, double unit, Range& to, Limits limits = {}) const {
+    if (const auto given = range(key, limits)) to = given->scaled(unit);
+  }
 
  private:
   [[nodiscard]] const toml::node* node(std::string_view key) const {
@@ -118,8 +128,6 @@ class FileTable {
   std::string name_;
   const std::string& where_;
 };
-
-Range in_unit(Range range, double factor) { return {range.low * factor, range.high * factor}; }
 
 bool is_one_of(double value, std::initializer_list<double> values) {
   return std::ranges::find(values, value) != values.end();
@@ -182,34 +190,26 @@ void read_rate(const FileTable& table, Link& link, bool is_network) {
 }
 
 void read_link(const FileTable& table, Link& link, bool is_network,
-               std::optional<std::filesystem::path>* measured) {
+               std::optional<std::filesystem::path>& measured) {
   read_rate(table, link, is_network);
-  const auto microseconds = [&](const char* key, Range& seconds) {
-    if (const auto us = table.range(key)) seconds = in_unit(*us, kMicrosecond);
-  };
-  microseconds("latency_us", link.latency_s);
-  microseconds("base_us", link.base_s);
-  microseconds("message_us", link.message_s);
+  table.read_range("latency_us", kMicrosecond, link.latency_s);
+  table.read_range("base_us", kMicrosecond, link.base_s);
+  table.read_range("message_us", kMicrosecond, link.message_s);
   link.in_switch = table.truth("in_switch", link.in_switch);
   const auto file = table.text("measured");
   if (file && file->empty()) table.refuse("measured", "names no file; leave it out, or name one");
-  if (file && measured != nullptr) *measured = *file;
+  if (file) measured = *file;
   if (table.is_there() && !link.exists() && !file)
     table.refuse(is_network ? "Gbit_per_s" : "GB_per_s",
                  "is not given, and no measured file either; add one of them");
 }
 
-void read_network(const FileTable& table, Network& network, std::optional<std::filesystem::path>* measured) {
+void read_network(const FileTable& table, Network& network, std::optional<std::filesystem::path>& measured) {
   read_link(table, network, true, measured);
   network.nics_per_node = table.whole("nics_per_node", network.nics_per_node, 1, 1024);
   network.nodes_per_switch = table.whole("nodes_per_switch", network.nodes_per_switch, 1, 1 << 20);
-  if (const auto topology = table.text("topology")) {
-    static const std::vector<std::string> known{"fat-tree", "one-switch"};
-    if (std::ranges::find(known, *topology) == known.end())
-      table.refuse("topology", "is '{}'{}", *topology, base::suggestion(*topology, known));
-    if (*topology == "one-switch" && table.has("nodes_per_switch"))
-      table.refuse("topology", "is one switch, but nodes_per_switch is given; leave one of them out");
-  }
+  if (table.choice("topology", {"fat-tree", "one-switch"}) == "one-switch" && table.has("nodes_per_switch"))
+    table.refuse("topology", "is one switch, but nodes_per_switch is given; leave one of them out");
   if (const auto over = table.range("oversubscription", {.least = 1, .most = 1024})) {
     if (over->high > 1 && network.nodes_per_switch == 0)
       table.refuse("oversubscription", "is of what leaves a switch; add nodes_per_switch");
@@ -218,44 +218,32 @@ void read_network(const FileTable& table, Network& network, std::optional<std::f
 }
 
 void read_node_link(const FileTable& table, Cluster& cluster,
-                    std::optional<std::filesystem::path>* measured) {
+                    std::optional<std::filesystem::path>& measured) {
   Link& link = cluster.node_link;
   read_link(table, link, false, measured);
-  if (const auto kind = table.text("kind")) {
-    static const std::vector<std::string> known{"switch", "memory"};
-    if (std::ranges::find(known, *kind) == known.end())
-      table.refuse("kind", "is '{}'{}", *kind, base::suggestion(*kind, known));
-    if (*kind == "memory" && link.in_switch)
-      table.refuse("kind", "is memory, which does not add; leave in_switch out");
+  if (table.choice("kind", {"switch", "memory"}) == "memory") {
+    if (link.in_switch) table.refuse("kind", "is memory, which does not add; leave in_switch out");
     // Workers on processors: the sums are this program's own.
-    if (*kind == "memory" && cluster.algorithm == Algorithm::automatic)
-      cluster.algorithm = Algorithm::exchange;
+    if (cluster.algorithm == Algorithm::automatic) cluster.algorithm = Algorithm::exchange;
   }
-  if (const auto together = table.range("total_GB_per_s", kPositive))
-    link.total_bytes_per_s = in_unit(*together, kGiga);
+  table.read_range("total_GB_per_s", kGiga, link.total_bytes_per_s, kPositive);
 }
 
 void read_emulated(const FileTable& table, Cluster& cluster) {
   if (!table.is_there()) return;
   AddedLink link;
-  if (const auto us = table.range("latency_us")) link.latency_s = in_unit(*us, kMicrosecond);
-  if (const auto gb = table.range("GB_per_s", kPositive)) link.bytes_per_s = in_unit(*gb, kGiga);
-  const auto between = table.text("between").value_or("ranks");
-  static const std::vector<std::string> known{"ranks", "hosts"};
-  if (std::ranges::find(known, between) == known.end())
-    table.refuse("between", "is '{}'{}", between, base::suggestion(between, known));
-  link.between_nodes = between == "hosts";
+  table.read_range("latency_us", kMicrosecond, link.latency_s);
+  table.read_range("GB_per_s", kGiga, link.bytes_per_s, kPositive);
+  link.between_nodes = table.choice("between", {"ranks", "hosts"}) == "hosts";
   cluster.emulated = link;
 }
 
 void read_storage(const FileTable& table, Cluster& cluster) {
   if (!table.is_there()) return;
   Storage storage = cluster.storage.value_or(Storage{});
-  if (const auto rate = table.range("shared_GB_per_s", kPositive))
-    storage.shared_bytes_per_s = in_unit(*rate, kGiga);
-  if (const auto rate = table.range("node_GB_per_s", kPositive))
-    storage.node_bytes_per_s = in_unit(*rate, kGiga);
-  if (const auto rate = table.range("opens_per_s", kPositive)) storage.opens_per_s = *rate;
+  table.read_range("shared_GB_per_s", kGiga, storage.shared_bytes_per_s, kPositive);
+  table.read_range("node_GB_per_s", kGiga, storage.node_bytes_per_s, kPositive);
+  table.read_range("opens_per_s", 1, storage.opens_per_s, kPositive);
   cluster.storage = storage;
 }
 
@@ -271,10 +259,9 @@ void read_cost(const FileTable& table, Cluster& cluster) {
 }
 
 void read_worker(const FileTable& table, Cluster& cluster) {
-  if (const auto speed = table.range("speed", kPositive)) cluster.worker_speed = *speed;
-  if (const auto spread = table.range("spread", {.least = 0, .most = 1})) cluster.worker_spread = *spread;
-  if (const auto adds = table.range("adds_GB_per_s", kPositive))
-    cluster.adds_bytes_per_s = in_unit(*adds, kGiga);
+  table.read_range("speed", 1, cluster.worker_speed, kPositive);
+  table.read_range("spread", 1, cluster.worker_spread, {.least = 0, .most = 1});
+  table.read_range("adds_GB_per_s", kGiga, cluster.adds_bytes_per_s, kPositive);
 }
 
 /// A file without the links that its workers need.
@@ -312,21 +299,14 @@ Cluster parse_cluster(std::string_view text, const std::string& where, MeasuredF
     base::fail(ErrorKind::usage, "{}: schema is {}, but must be \"{}\"; correct it", where,
                schema ? fmt::format("\"{}\"", *schema) : "missing", kClusterSchema);
   Cluster cluster;
-  if (const auto preset = top.text("preset")) {
-    const auto found = find_preset(*preset);
-    if (!found) top.refuse("preset", "is '{}'{}", *preset, base::suggestion(*preset, preset_names()));
-    cluster = *found;
-  }
+  if (const auto preset = top.choice("preset", preset_names())) cluster = *find_preset(*preset);
   cluster.name = top.text("name").value_or(where);
   cluster.source = top.text("source").value_or(cluster.source);
   cluster.nodes = top.whole("nodes", cluster.nodes, 1, 1 << 20);
   cluster.workers_per_node = top.whole("workers_per_node", cluster.workers_per_node, 1, 1024);
   if (const auto memory = top.range("memory_GB", kPositive)) cluster.memory_bytes = memory->low * kGiga;
-  if (const auto asked = top.text("algorithm")) {
-    const auto algorithm = find_algorithm(*asked);
-    if (!algorithm) top.refuse("algorithm", "is '{}'{}", *asked, base::suggestion(*asked, algorithm_names()));
-    cluster.algorithm = *algorithm;
-  }
+  if (const auto asked = top.choice("algorithm", algorithm_names()))
+    cluster.algorithm = *find_algorithm(*asked);
   MeasuredFiles ignored;
   MeasuredFiles& files = measured != nullptr ? *measured : ignored;
   const FileTable node(top.sub_table("node"), "node", where, {"link"});
@@ -336,13 +316,13 @@ Cluster parse_cluster(std::string_view text, const std::string& where, MeasuredF
                   where,
                   {"kind", "GB_per_s", "Gbit_per_s", "share", "one_way", "latency_us", "base_us",
                    "message_us", "total_GB_per_s", "in_switch", "measured"}},
-                 cluster, &files.node_link);
+                 cluster, files.node_link);
   read_network({top.sub_table("network"),
                 "network",
                 where,
                 {"nics_per_node", "GB_per_s", "Gbit_per_s", "share", "latency_us", "base_us", "message_us",
                  "topology", "nodes_per_switch", "oversubscription", "in_switch", "measured"}},
-               cluster.network, &files.network);
+               cluster.network, files.network);
   read_emulated({top.sub_table("emulated"), "emulated", where, {"latency_us", "GB_per_s", "between"}},
                 cluster);
   read_storage(

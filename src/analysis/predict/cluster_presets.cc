@@ -47,8 +47,6 @@ constexpr std::array<Preset, 10> kPresets{{
 }};
 constexpr int kPresetNodes = 4096;
 
-Range times(Range range, double factor) { return {range.low * factor, range.high * factor}; }
-
 Cluster cluster_of(const Preset& preset) {
   Cluster cluster;
   cluster.name = preset.name;
@@ -57,14 +55,14 @@ Cluster cluster_of(const Preset& preset) {
   cluster.workers_per_node = preset.workers_per_node;
   cluster.memory_bytes = preset.memory_gb * 1e9;
   if (preset.node_gb_per_s > 0) {
-    cluster.node_link.bytes_per_s = times(preset.node_share, preset.node_gb_per_s * 1e9);
-    cluster.node_link.latency_s = times(kNvlinkUs, 1e-6);
-    cluster.node_link.base_s = times(kLaunchUs, 1e-6);
+    cluster.node_link.bytes_per_s = preset.node_share.scaled(preset.node_gb_per_s * 1e9);
+    cluster.node_link.latency_s = kNvlinkUs.scaled(1e-6);
+    cluster.node_link.base_s = kLaunchUs.scaled(1e-6);
     cluster.node_link.in_switch = preset.in_switch;
-    cluster.network.base_s = times(kLaunchUs, 1e-6);
+    cluster.network.base_s = kLaunchUs.scaled(1e-6);
   }
-  cluster.network.bytes_per_s = times(kCard, preset.gbit_per_s * 1e9 / 8);
-  cluster.network.latency_s = times(preset.latency_us, 1e-6);
+  cluster.network.bytes_per_s = kCard.scaled(preset.gbit_per_s * 1e9 / 8);
+  cluster.network.latency_s = preset.latency_us.scaled(1e-6);
   cluster.network.nics_per_node = preset.nics;
   return cluster;
 }

@@ -225,10 +225,6 @@ Parts parts_of(Algorithm algorithm, const Scene& scene, double bytes) {
   return {};
 }
 
-double base_of(const Scene& scene) {
-  return scene.nodes > 1 ? scene.cluster.network.base_s.low : scene.cluster.node_link.base_s.low;
-}
-
 AllReduceCost cost_of_formula(const Cluster& cluster, int workers, double bytes) {
   const Scene scene = scene_of(cluster, workers);
   Algorithm algorithm = algorithm_over(cluster.algorithm, scene.nodes, scene.in_node);
@@ -248,7 +244,7 @@ AllReduceCost cost_of_formula(const Cluster& cluster, int workers, double bytes)
     if (cluster.node_link.in_switch || (scene.nodes > 1 && cluster.network.in_switch))
       consider(Algorithm::in_switch);
   }
-  return {.latency_s = base_of(scene) + parts.latency_s,
+  return {.latency_s = cluster.link_of(workers).base_s.low + parts.latency_s,
           .transfer_s = std::max(parts.transfer_s, 0.0),
           .algorithm = algorithm};
 }

@@ -11,8 +11,7 @@
 ///
 ///   ring               2(p-1) (alpha + o) + 2(p-1)/p X/beta + (p-1)/p X/gamma
 ///   over nodes         the longest way of a part over 2(N-1) hops, of which about 2n leave a node, or on
-///   which
-///                      it waits for the parts before it
+///                      which it waits for the parts before it
 ///   halving-doubling   2 log2 p (alpha + o) + 2(p-1)/p X/beta + (p-1)/p X/gamma; the p - 2^k ranks beyond a
 ///                      power of two hand theirs over before and get the sum after: + 2 (alpha + o + X/beta)
 ///                      + X/gamma
@@ -21,8 +20,7 @@
 ///                      less); over nodes p = n, and in each a chain of g - 1 hops; (L - 1/2) X/(m gamma)
 ///                      once
 ///   hierarchical       2(g-1) (alpha_in + o) + 2(g-1)/g X/beta_in, and between nodes the ring of X/g with
-///   r/g
-///                      cards
+///                      r/g cards
 ///   in the switch      node: alpha + (1 + 1/g) X/beta; between nodes, k to a switch:
 ///                      2 ceil(log_k n) alpha + X/beta
 ///   exchange           blocks of 1 MiB, B of them: (B + 1) alpha + 2 B (n-1) o + 2(n-1)/n X/beta

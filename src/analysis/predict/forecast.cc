@@ -6,7 +6,6 @@
 #include <cmath>
 #include <set>
 
-#include "analysis/predict/closed_form.h"
 #include "analysis/predict/simulate_messages.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -23,7 +22,7 @@ constexpr std::size_t kOwnDraws = 24;    ///< resamples of own work that the dra
 
 /// The value at `q` of the draws, and of the interval around `value` that they give.
 Predicted with_interval(double value, std::vector<double> draws, double widening) {
-  std::sort(draws.begin(), draws.end());
+  std::ranges::sort(draws);
   const double low = std::min(value, measure::quantile(draws, kTailPart)),
                high = std::max(value, measure::quantile(draws, 1 - kTailPart));
   return {.value = value,
@@ -79,8 +78,8 @@ class Forecaster {
         result.measured.push_back({step.workers, step.batch, step.step_s, step.name});
     result.knee = knee(request_.efficiency, result.points);
     result.half = knee(0.5, result.points);
-    result.fastest = std::max_element(result.points.begin(), result.points.end(), [](auto& a, auto& b) {
-                       return a.images_per_s.value < b.images_per_s.value;
+    result.fastest = std::ranges::max_element(result.points, {}, [](const ForecastPoint& point) {
+                       return point.images_per_s.value;
                      })->workers;
     add_limit(result);
     add_next(result);
@@ -98,9 +97,8 @@ class Forecaster {
     for (const auto workers : workers_) {
       auto one = predictor_.figures(workers, target);
       batch.loader_s = one.loader_s;
-      batch.own.push_back({one.compute_s, one.work_s, one.data_wait_s, one.queue_s});
-      form.workers.push_back(
-          {workers, std::move(one.largest), std::move(one.latency_s), std::move(one.moving_s)});
+      batch.own.push_back(one.own);
+      form.workers.push_back(std::move(one.of_workers));
     }
   }
 
@@ -228,7 +226,7 @@ class Forecaster {
     point.images_per_s = inverse(samples);
     point.is_beyond_data = model_.train_samples > 0 && samples > model_.train_samples;
     const double steps = point.is_beyond_data ? 0 : model_.train_samples / samples;
-    point.epoch_s = {steps * point.step_s.value, steps * point.step_s.low, steps * point.step_s.high};
+    point.epoch_s = point.step_s.scaled(steps);
     std::vector<double> of_draws(kForecastDraws);
     for (std::size_t i = 0; i < kForecastDraws; ++i)
       of_draws[i] = efficiency(baseline_draws_[i], draws_[n][i], number);
@@ -250,22 +248,19 @@ class Forecaster {
       point.memory_bytes = plan->bytes_a_worker;
       point.fits = target_.memory_bytes <= 0 || plan->bytes_a_worker <= target_.memory_bytes;
     }
-    if (target_.cost && !point.is_beyond_data) {
-      const double factor = point.nodes * target_.cost->node_hour / 3600;
-      point.epoch_cost = {factor * point.epoch_s.value, factor * point.epoch_s.low,
-                          factor * point.epoch_s.high};
-    }
+    if (target_.cost && !point.is_beyond_data)
+      point.epoch_cost = point.epoch_s.scaled(point.nodes * target_.cost->node_hour / 3600);
     // Energy follows the time that devices are held, at the power that was measured.
     if (model_.joules_a_sample && !request_.is_other_hardware && !point.is_beyond_data)
       point.epoch_joules = *model_.joules_a_sample * model_.train_samples / point.efficiency.value;
   }
 
   void add_marks(ForecastPoint& point) const {
-    point.is_measured = std::any_of(model_.steps.begin(), model_.steps.end(), [&](const auto& step) {
+    point.is_measured = std::ranges::any_of(model_.steps, [&](const auto& step) {
       return step.workers == point.workers && step.batch == point.local_batch && !step.is_without_exchange;
     });
     point.lacks_link = !predictor_.knows_link(point.workers);
-    const auto at = std::lower_bound(all_.begin(), all_.end(), point.workers) - all_.begin();
+    const auto at = std::ranges::lower_bound(all_, point.workers) - all_.begin();
     point.is_beyond_samples = largest_[static_cast<std::size_t>(at)].is_beyond_samples;
     point.is_beyond_batches = model_.alone(point.local_batch).is_far;
     point.lacks_sharing =
@@ -310,7 +305,7 @@ class Forecaster {
     const bool waits = at->step.waits_for != DataSource::none;
     const auto& parts = at->step.parts;
     const auto largest = waits ? parts.begin() + static_cast<std::ptrdiff_t>(LossPart::data_wait)
-                               : std::max_element(parts.begin(), parts.end());
+                               : std::ranges::max_element(parts);
     if (!waits && *largest <= 0) return;
     result.limit = static_cast<LossPart>(largest - parts.begin());
     result.limit_points = std::max(0.0, *largest) / at->step.seconds;
@@ -338,8 +333,7 @@ class Forecaster {
 
   void add_unknown(Forecast& result) const {
     const auto any = [&](auto mark) {
-      return std::any_of(result.points.begin(), result.points.end(),
-                         [&](const auto& one) { return one.*mark; });
+      return std::ranges::any_of(result.points, [&](const auto& one) { return one.*mark; });
     };
     auto& say = result.unknown;
     if (request_.is_other_hardware)
@@ -395,12 +389,6 @@ class Forecaster {
 };
 
 }  // namespace
-
-const ForecastPoint* Forecast::at(std::int64_t workers) const {
-  for (const auto& point : points)
-    if (point.workers == workers) return &point;
-  return nullptr;
-}
 
 ClosedForm closed_form_of(const StepModel& model, ForecastRequest request, std::span<const double> batches) {
   ClosedForm form{.backward_part = model.backward_part, .ready = {0}};

@@ -8,10 +8,10 @@
 /// workers are asked for than samples speak of, and the model's error exp(sigma z), with sigma = 1.5 % per
 /// doubling of workers (and of the batch) from what was measured, and 5 % on other hardware.
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,13 +22,15 @@
 
 namespace paceline::analysis {
 
-/// About 30 numbers of workers from `low` to `high`: powers of two, 1.5 times these, and both ends.
+/// Powers of two from `low` to `high`, and 1.5 times these.
+[[nodiscard]] std::set<std::int64_t> half_octaves(std::int64_t low, std::int64_t high);
+/// About 30 numbers of workers: half_octaves() and both ends.
 [[nodiscard]] std::vector<std::int64_t> worker_grid(std::int64_t low, std::int64_t high);
 
 inline constexpr double kTailPart = 0.05;  ///< of the draws, outside an interval on each side
 
 /// How a step is computed. `workers` draws every worker of every step beside the closed form
-/// (simulated_steps.h); `messages` sends every message of a reduction in place of its formula.
+/// (simulate_workers.h); `messages` sends every message of a reduction in place of its formula.
 enum class Fidelity : std::uint8_t { closed, workers, messages };
 
 struct ForecastRequest {
@@ -47,6 +49,7 @@ struct ForecastRequest {
 /// A figure with its 90 % interval.
 struct Predicted {
   double value = 0, low = 0, high = 0;
+  [[nodiscard]] Predicted scaled(double by) const { return {by * value, by * low, by * high}; }
 };
 
 struct ForecastPoint {
@@ -114,7 +117,6 @@ struct Forecast {
   std::optional<NextMeasurement> next;
   std::vector<std::string> unknown;  ///< what these records cannot tell: sentences
   std::vector<std::string> not_used;
-  [[nodiscard]] const ForecastPoint* at(std::int64_t workers) const;
 };
 
 /// Cost     30 numbers of workers take about 0.1 s
@@ -122,7 +124,6 @@ struct Forecast {
 /// Errors   Error(usage): no number of workers is possible (strong scaling), or the cluster has too few slots
 [[nodiscard]] Forecast forecast(const StepModel& model, const ForecastRequest& request);
 
-struct ClosedForm;  // closed_form.h
 /// At these local batches, in weak scaling, over the links and numbers of workers of `request`.
 ///
 /// Errors   as forecast()

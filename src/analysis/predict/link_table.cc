@@ -24,9 +24,9 @@ Coefficients coefficients(const Cluster& cluster, bool of_network, const TimedAl
     const bool adds = of_network ? unit.network.in_switch : unit.node_link.in_switch;
     unit.algorithm = adds ? Algorithm::in_switch : Algorithm::ring;
   }
-  for (Link* link : {&unit.node_link, static_cast<Link*>(&unit.network)})
+  for (Link* link : unit.links())
     link->bytes_per_s = link->latency_s = link->base_s = link->message_s = link->total_bytes_per_s = {};
-  Link& link = of_network ? static_cast<Link&>(unit.network) : unit.node_link;
+  Link& link = *unit.links()[of_network ? 1 : 0];
   link.latency_s = Range::of(1);
   const double hop = formula_cost(unit, timed.ranks, timed.bytes).latency_s;
   link.latency_s = {};
@@ -36,7 +36,7 @@ Coefficients coefficients(const Cluster& cluster, bool of_network, const TimedAl
 
 /// Hop and byte rate that fit the times with the least squares of relative errors.
 void fit(Cluster& cluster, bool of_network, std::span<const TimedAllReduce> timed) {
-  Link& link = of_network ? static_cast<Link&>(cluster.network) : cluster.node_link;
+  Link& link = *cluster.links()[of_network ? 1 : 0];
   double hh = 0, hb = 0, bb = 0, ht = 0, bt = 0, shortest = timed.front().seconds;
   for (const auto& one : timed) shortest = std::min(shortest, one.seconds);
   if (link.base_s.middle() >= shortest) link.base_s = {};
@@ -126,7 +126,7 @@ bool LinkTable::has(int workers) const {
 AllReduceCost all_reduce_cost(const Cluster& cluster, int workers, double bytes) {
   AllReduceCost cost = formula_cost(cluster, workers, bytes);
   const int nodes = cluster.nodes_of(workers);
-  const Link& link = nodes > 1 ? cluster.network : cluster.node_link;
+  const Link& link = cluster.link_of(workers);
   if (workers > 1 && link.measured != nullptr) {
     double factor = link.measured->measured_over_formula(workers, bytes);
     if (!link.measured->has(workers)) factor *= link.other_ranks_factor;
@@ -160,19 +160,15 @@ void attach(Cluster& cluster, std::span<const TimedAllReduce> timed) {
     reference.node_link.measured = reference.network.measured = nullptr;
     reference.emulated.reset();
     fit(reference, of_network, some);
-    Link& link = of_network ? static_cast<Link&>(cluster.network) : cluster.node_link;
-    const Link& fitted = of_network ? static_cast<const Link&>(reference.network) : reference.node_link;
+    Link& link = *cluster.links()[of_network ? 1 : 0];
+    const Link& fitted = *reference.links()[of_network ? 1 : 0];
     if (!fitted.exists())
       base::fail(
           base::ErrorKind::usage,
           "{}: the timed all-reduces do not take longer for more bytes, so they show no bandwidth; time "
           "larger ones, or give GB_per_s",
           cluster.name);
-    link.bytes_per_s = fitted.bytes_per_s;
-    link.latency_s = fitted.latency_s;
-    link.base_s = fitted.base_s;
-    link.message_s = fitted.message_s;
-    link.total_bytes_per_s = fitted.total_bytes_per_s;
+    link = fitted;
     link.measured = std::make_shared<const LinkTable>(reference, some);
     link.measured_spread = link.measured->spread();
   }

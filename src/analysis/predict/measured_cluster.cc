@@ -1,10 +1,7 @@
 /// The cluster that records show of themselves, and what --what-if changes in one.
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <charconv>
-#include <set>
+#include <initializer_list>
 
 #include "analysis/predict/forecast.h"
 #include "base/error.h"
@@ -15,30 +12,20 @@ namespace {
 
 constexpr int kMostWorkers = 1 << 20;
 
-void change_link(Link& link, const WhatIf& what_if) {
-  link.bytes_per_s.low *= what_if.bandwidth;
-  link.bytes_per_s.high *= what_if.bandwidth;
-  for (Range* range : {&link.latency_s, &link.base_s, &link.message_s}) {
-    range->low *= what_if.latency;
-    range->high *= what_if.latency;
-  }
-}
-
 }  // namespace
 
 Cluster changed(Cluster cluster, const WhatIf& what_if) {
-  change_link(cluster.node_link, what_if);
-  change_link(cluster.network, what_if);
+  const auto scale = [](std::initializer_list<Range*> ranges, double by) {
+    for (Range* range : ranges) *range = range->scaled(by);
+  };
+  for (Link* link : cluster.links()) {
+    scale({&link->bytes_per_s}, what_if.bandwidth);
+    scale({&link->latency_s, &link->base_s, &link->message_s}, what_if.latency);
+  }
   if (cluster.emulated) {
     auto& link = *cluster.emulated;
-    for (Range* bandwidth : {&link.bytes_per_s, &link.inside_bytes_per_s}) {
-      bandwidth->low *= what_if.bandwidth;
-      bandwidth->high *= what_if.bandwidth;
-    }
-    for (Range* latency : {&link.latency_s, &link.inside_latency_s}) {
-      latency->low *= what_if.latency;
-      latency->high *= what_if.latency;
-    }
+    scale({&link.bytes_per_s, &link.inside_bytes_per_s}, what_if.bandwidth);
+    scale({&link.latency_s, &link.inside_latency_s}, what_if.latency);
   }
   return cluster;
 }
@@ -50,8 +37,8 @@ Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>&
   cluster.nodes = is_one_node ? 1 : (kMostWorkers + model.width - 1) / model.width;
   cluster.algorithm = model.algorithm;
   std::vector<TimedAllReduce> timed;
-  std::vector<BucketTransfer> transfers;
-  BucketTransfer sum;
+  std::vector<TimedMessage> transfers;
+  TimedMessage sum;
   const int ranks = model.most();
   Cluster added_alone = cluster;
   added_alone.emulated = emulated;
@@ -78,11 +65,17 @@ Cluster measured_cluster(const StepModel& model, const std::optional<AddedLink>&
   return cluster;
 }
 
-std::vector<std::int64_t> worker_grid(std::int64_t low, std::int64_t high) {
-  std::set<std::int64_t> grid{low, high};
+std::set<std::int64_t> half_octaves(std::int64_t low, std::int64_t high) {
+  std::set<std::int64_t> grid;
   for (std::int64_t power = 1; power <= high; power *= 2)
     for (const std::int64_t one : {power, power + power / 2})
       if (one >= low && one <= high) grid.insert(one);
+  return grid;
+}
+
+std::vector<std::int64_t> worker_grid(std::int64_t low, std::int64_t high) {
+  auto grid = half_octaves(low, high);
+  grid.insert({low, high});
   return {grid.begin(), grid.end()};
 }
 

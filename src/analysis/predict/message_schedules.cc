@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "analysis/predict/collective_cost.h"
 #include "analysis/predict/simulate_messages.h"
@@ -46,9 +47,8 @@ std::vector<int> add_ring(MessageSchedule& schedule, const Layout& layout, const
       const double wait = step == 0 ? first_wait : was_added ? part * layout.adding : 0;
       const int message =
           schedule.send(ranks[from], ranks[to], layout.occupied(ranks[from], ranks[to], part, sharing), wait);
-      const int before = step == 0 ? first[from] : received[from];
-      if (before >= 0) schedule.after_arrival(message, before);
-      if (sent[from] >= 0) schedule.after_sending(message, sent[from]);
+      schedule.after_arrival(message, step == 0 ? first[from] : received[from]);
+      schedule.after_sending(message, sent[from]);
       now[to] = message;
       sent[from] = message;
     }
@@ -59,7 +59,7 @@ std::vector<int> add_ring(MessageSchedule& schedule, const Layout& layout, const
 
 void add_flat_ring(MessageSchedule& schedule, const Layout& layout, double bytes) {
   std::vector<int> ranks(static_cast<std::size_t>(layout.workers));
-  for (int i = 0; i < layout.workers; ++i) ranks[static_cast<std::size_t>(i)] = i;
+  std::iota(ranks.begin(), ranks.end(), 0);
   (void)add_ring(schedule, layout, ranks, bytes / layout.workers, true, true,
                  std::vector<int>(ranks.size(), -1), 0);
 }
@@ -93,11 +93,9 @@ void add_halving_doubling(MessageSchedule& schedule, const Layout& layout, doubl
   std::vector<int> before(static_cast<std::size_t>(layout.workers), -1);
   const auto send = [&](int from, int to, double part, double after_wait, int sharing) {
     const int message = schedule.send(from, to, layout.occupied(from, to, part, sharing), after_wait);
-    if (before[static_cast<std::size_t>(from)] >= 0)
-      schedule.after_arrival(message, before[static_cast<std::size_t>(from)]);
+    schedule.after_arrival(message, before[static_cast<std::size_t>(from)]);
     // A message is only sent to a rank that is in the same round.
-    if (before[static_cast<std::size_t>(to)] >= 0)
-      schedule.after_arrival(message, before[static_cast<std::size_t>(to)]);
+    schedule.after_arrival(message, before[static_cast<std::size_t>(to)]);
     return message;
   };
   // Ranks beyond the power of two hand over before, and get the sum after.
@@ -187,7 +185,7 @@ void add_tree(MessageSchedule& schedule, const Layout& layout, const std::vector
       }
       up[i] = schedule.send(*rank, parents[i], layout.occupied(*rank, parents[i], part), adding(i));
       for (const int child : children[i]) schedule.after_arrival(up[i], up[static_cast<std::size_t>(child)]);
-      if (before[i] >= 0) schedule.after_sending(up[i], before[i]);
+      schedule.after_sending(up[i], before[i]);
     }
   }
   for (int k = 0; k < parts; ++k) {
@@ -198,7 +196,7 @@ void add_tree(MessageSchedule& schedule, const Layout& layout, const std::vector
       down[i] = schedule.send(parents[i], rank, layout.occupied(parents[i], rank, part));
       schedule.after_arrival(down[i],
                              parents[i] == root ? all_summed : down[static_cast<std::size_t>(parents[i])]);
-      if (before[i] >= 0) schedule.after_sending(down[i], before[i]);
+      schedule.after_sending(down[i], before[i]);
     }
   }
 }
@@ -244,8 +242,7 @@ void add_exchange(MessageSchedule& schedule, const Layout& layout, double bytes)
           if (is_scatter ? !scatters : !gathers) continue;
           const double part = block(is_scatter ? k : k - 1) / count;
           const int message = schedule.send(from, to, layout.occupied(from, to, part));
-          if (ready[static_cast<std::size_t>(from)] >= 0)
-            schedule.after_arrival(message, ready[static_cast<std::size_t>(from)]);
+          schedule.after_arrival(message, ready[static_cast<std::size_t>(from)]);
           schedule.after_sending(done[static_cast<std::size_t>(from)], message);
           schedule.after_arrival(done[static_cast<std::size_t>(to)], message);
         }
@@ -254,8 +251,9 @@ void add_exchange(MessageSchedule& schedule, const Layout& layout, double bytes)
   }
 }
 
-}  // namespace
-
+/// Adds the messages of one all-reduce with the algorithm of the cluster, which is not automatic. Returns
+/// false, and adds none, for what no messages between ranks describe: in the switch, memory that is shared,
+/// halving-doubling over nodes whose workers are no power of two.
 bool add_all_reduce(MessageSchedule& schedule, const Cluster& cluster, int workers, double bytes) {
   const Layout layout(cluster, workers);
   const bool one_level = layout.nodes == 1 || layout.in_node == 1;
@@ -291,6 +289,8 @@ bool add_all_reduce(MessageSchedule& schedule, const Cluster& cluster, int worke
   return false;
 }
 
+}  // namespace
+
 std::optional<double> simulated_all_reduce(const Cluster& cluster, int workers, double bytes) {
   if (workers < 2 || bytes <= 0) return std::nullopt;
   const AllReduceCost closed = all_reduce_cost(cluster, workers, bytes);
@@ -298,9 +298,7 @@ std::optional<double> simulated_all_reduce(const Cluster& cluster, int workers, 
   named.algorithm = closed.algorithm;
   MessageSchedule schedule;
   if (!add_all_reduce(schedule, named, workers, bytes)) return std::nullopt;
-  const double base =
-      cluster.nodes_of(workers) > 1 ? cluster.network.base_s.low : cluster.node_link.base_s.low;
-  return base + finish_seconds(schedule, named, workers) + closed.emulated_s;
+  return cluster.link_of(workers).base_s.low + finish_seconds(schedule, named, workers) + closed.emulated_s;
 }
 
 }  // namespace paceline::analysis

@@ -1,7 +1,7 @@
 #include "analysis/predict/predicted_step.h"
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "base/error.h"
@@ -10,7 +10,7 @@ namespace paceline::analysis {
 namespace {
 
 std::size_t place_in_draw(std::int64_t workers, const DrawnInputs& inputs) {
-  const auto found = std::lower_bound(inputs.workers.begin(), inputs.workers.end(), workers);
+  const auto found = std::ranges::lower_bound(inputs.workers, workers);
   base::expects(found != inputs.workers.end() && *found == workers, "the number of workers was asked for");
   return static_cast<std::size_t>(found - inputs.workers.begin());
 }
@@ -82,13 +82,10 @@ StepPredictor::StepPredictor(const StepModel& model, const StepRequest& request,
       width_(model.is_ghost ? 1 : width),
       links_(links),
       is_as_measured_(is_as_measured) {
-  const auto distance = [&](const MeasuredStep& step) {
-    return std::abs(std::log(step.batch / request_.local_batch(step.workers)));
-  };
   for (const auto& step : model.steps)
     if (step.workers > 1 && !step.is_without_exchange &&
         (most_ == nullptr || step.workers > most_->workers ||
-         (step.workers == most_->workers && distance(step) < distance(*most_))))
+         (step.workers == most_->workers && request_.distance(step) < request_.distance(*most_))))
       most_ = &step;
 }
 
@@ -178,21 +175,19 @@ StepFigures StepPredictor::figures(std::int64_t workers, const DrawnInputs& inpu
   const double batch = request_.local_batch(number);
   const auto own = own_of(number, batch, inputs);
   const auto reductions = reductions_of(workers, inputs);
-  StepFigures figures{.compute_s = own.lines[Line::compute],
-                      .work_s = sum_of_own(own.lines),
-                      .data_wait_s = own.lines[Line::data_wait],
-                      .queue_s = own.queue_s,
-                      .loader_s = model_.loader_s_a_sample * batch / what_if_.loader};
+  StepFigures figures;
+  figures.own = {own.lines[Line::compute], sum_of_own(own.lines), own.lines[Line::data_wait], own.queue_s};
+  figures.loader_s = model_.loader_s_a_sample * batch / what_if_.loader;
+  auto& form = figures.of_workers;
+  form.workers = workers;
   const double spread = factor_of_spread(inputs.cluster.worker_spread, number);
   for (const double factor : inputs.largest[place_in_draw(workers, inputs)].parts)
-    figures.largest.push_back(factor * spread);
+    form.largest.push_back(factor * spread);
   if (reductions.whole_s.empty()) return figures;
-  figures.latency_s = {reductions.votes_latency_s};
-  figures.moving_s = {reductions.votes_s - reductions.votes_latency_s};
-  for (std::size_t i = 0; i < reductions.whole_s.size(); ++i) {
-    figures.latency_s.push_back(reductions.latency_s[i]);
-    figures.moving_s.push_back(reductions.moving_s[i]);
-  }
+  form.latency_s = {reductions.votes_latency_s};
+  form.moving_s = {reductions.votes_s - reductions.votes_latency_s};
+  std::ranges::copy(reductions.latency_s, std::back_inserter(form.latency_s));
+  std::ranges::copy(reductions.moving_s, std::back_inserter(form.moving_s));
   return figures;
 }
 
@@ -243,10 +238,8 @@ PredictedStep StepPredictor::bare(std::int64_t workers, double batch, const Draw
   set(LossPart::smaller_batch, own.alone_compute_s);  // the caller takes the baseline's away
   set(LossPart::sharing, compute - own.alone_compute_s);
   set(LossPart::data_wait, data_wait);
-  for (const auto& [line, part] :
-       {std::pair{Line::copy, LossPart::copy}, std::pair{Line::update, LossPart::update},
-        std::pair{Line::other, LossPart::other}})
-    set(part, own.lines[line]);
+  for (const LossPart part : {LossPart::copy, LossPart::update, LossPart::other})
+    set(part, own.lines[line_of(part)]);
   return step;
 }
 
@@ -257,10 +250,8 @@ MissedSeconds StepPredictor::missed(const DrawnInputs& inputs, bool with_parts) 
   const auto step = bare(most_->workers, most_->batch, inputs, with_parts);
   missed.seconds = lines.total() - step.seconds;
   if (!with_parts) return missed;
-  for (const auto& [line, part] :
-       {std::pair{Line::imbalance, LossPart::imbalance}, std::pair{Line::jitter, LossPart::jitter},
-        std::pair{Line::latency, LossPart::latency}, std::pair{Line::transfer, LossPart::transfer}})
-    missed.parts[static_cast<std::size_t>(part)] = lines[line] - step.part(part);
+  for (const LossPart part : {LossPart::imbalance, LossPart::jitter, LossPart::latency, LossPart::transfer})
+    missed.parts[static_cast<std::size_t>(part)] = lines[line_of(part)] - step.part(part);
   return missed;
 }
 

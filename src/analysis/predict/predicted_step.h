@@ -12,12 +12,14 @@
 /// those of the waterfall (steps/waterfall.h), so that the ideal and the parts are the step.
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "analysis/predict/closed_form.h"
 #include "analysis/predict/cluster.h"
 #include "analysis/predict/collective_cost.h"
 #include "analysis/predict/step_model.h"
@@ -39,6 +41,10 @@ struct StepRequest {
   double batch = 0;
   [[nodiscard]] double local_batch(double workers) const {
     return mode == Mode::weak ? batch : batch / workers;
+  }
+  /// From the batch of a measured step, in logarithms.
+  [[nodiscard]] double distance(const MeasuredStep& step) const {
+    return std::abs(std::log(step.batch / local_batch(step.workers)));
   }
 };
 
@@ -75,11 +81,11 @@ struct MissedSeconds {
   std::array<double, kLossParts> parts{};
 };
 
-/// What the closed form of a step is computed from, as figures (closed_form.h).
+/// What the closed form of a step is computed from.
 struct StepFigures {
-  double compute_s = 0, work_s = 0, data_wait_s = 0, queue_s = 0, loader_s = 0;
-  std::vector<double> largest = {};                   ///< factors of the slowest worker
-  std::vector<double> latency_s = {}, moving_s = {};  ///< of the votes, then of each bucket
+  ClosedForm::Own own;
+  ClosedForm::Workers of_workers;
+  double loader_s = 0;
 };
 
 class StepPredictor {

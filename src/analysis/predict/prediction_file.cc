@@ -1,11 +1,8 @@
 /// The file of a prediction, `paceline-prediction-1`: what the page shows, what a score reads, and what the
 /// closed form can be computed from again.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -117,12 +114,11 @@ Json json_of(const ForecastPoint& point) {
 }
 
 Json json_of(const Knee& knee) {
-  Json json{{"efficiency", knee.efficiency}};
-  json["workers"] = knee.workers ? Json(*knee.workers) : Json(nullptr);
-  json["is_beyond"] = knee.is_beyond;
-  json["low"] = knee.low;
-  json["high"] = knee.high;
-  return json;
+  return {{"efficiency", knee.efficiency},
+          {"workers", knee.workers ? Json(*knee.workers) : Json(nullptr)},
+          {"is_beyond", knee.is_beyond},
+          {"low", knee.low},
+          {"high", knee.high}};
 }
 
 /// What the closed form needs: a page computes steps again from this.
@@ -156,13 +152,10 @@ Json closed_form(const StepModel& model, std::span<const ForecastPoint> points) 
 
 std::vector<TimedStep> timed_steps(const StepModel& model, const StepRequest& request) {
   std::map<int, const MeasuredStep*> by_workers;
-  const auto distance = [&](const MeasuredStep& step) {
-    return std::abs(std::log(step.batch / request.local_batch(step.workers)));
-  };
   for (const auto& step : model.steps) {
     if (step.is_without_exchange) continue;
     const auto [at, is_new] = by_workers.try_emplace(step.workers, &step);
-    if (!is_new && distance(step) < distance(*at->second)) at->second = &step;
+    if (!is_new && request.distance(step) < request.distance(*at->second)) at->second = &step;
   }
   std::vector<TimedStep> timed;
   for (const auto& [workers, step] : by_workers) {
@@ -247,9 +240,7 @@ std::string to_json(const Forecast& forecast, const StepModel& model, std::span<
                      {"latency", request.what_if.latency},
                      {"loader", request.what_if.loader},
                      {"compute", request.what_if.compute}};
-  const auto& what_if = request.what_if;
-  json["is_as_measured"] = !request.cluster && what_if.bandwidth == 1 && what_if.latency == 1 &&
-                           what_if.loader == 1 && what_if.compute == 1;
+  json["is_as_measured"] = !request.cluster && request.what_if == WhatIf{};
   json["cluster"] = json_of(forecast.cluster);
   json["interval"] = 0.9;
   json["widening"] = request.widening;
@@ -322,8 +313,8 @@ Prediction prediction_from_json(const std::string& text, const std::string& wher
          .step_s = predicted_of(required<nlohmann::json>(point, "step_s", where), where),
          .constant_overhead = of(kConstantOverhead),
          .scalability_law = of(kScalabilityLaw),
-         .is_bound = std::any_of(marks.begin(), marks.end(),
-                                 [](const auto& one) { return one.starts_with("at least"); })});
+         .is_bound =
+             std::ranges::any_of(marks, [](const auto& one) { return one.starts_with("at least"); })});
   }
   for (const auto& one : required<std::vector<nlohmann::json>>(json, "scores", where))
     prediction.scores.push_back(

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "analysis/compare/setup.h"
 #include "analysis/steps/waterfall.h"
+#include "base/error.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "measure/setting.h"
-#include "measure/statistics.h"
 
 namespace paceline::analysis {
 namespace {
@@ -38,19 +36,11 @@ std::string why_not_of(const Subject& subject, const Record& record) {
     return differ("the data", subject.data, measured.data);
   if (!subject.precision.empty() && measured.precision != subject.precision)
     return differ("the precision", subject.precision, measured.precision);
-  std::set<std::string> keys;
-  for (const auto* settings : {&subject.settings, &measured.settings})
-    for (const auto& [key, value] : *settings) keys.insert(key);
   if (subject.settings.empty()) return "";
-  const auto text = [](const auto& settings, const std::string& key) {
-    const auto found = settings.find(key);
-    return found == settings.end() ? std::string("not set") : found->second;
-  };
-  for (const auto& key : keys) {
-    const auto then = text(subject.settings, key), now = text(measured.settings, key);
-    if (then != now && !may_differ(key))
-      return fmt::format("--{} was {} in the prediction's records and is {} here", key, then, now);
-  }
+  for (const auto& [key, then, now] : different_settings(subject.settings, measured.settings))
+    if (!may_differ(key))
+      return fmt::format("--{} was {} in the prediction's records and is {} here", key,
+                         text_or(then, "not set"), text_or(now, "not set"));
   return "";
 }
 
@@ -63,13 +53,78 @@ ScoreKind kind_of(const Subject& subject, const Record& record) {
 
 /// Of the middle repeat, as predictions are. The median step where a record has no ranks.
 double measured_step_s(const Cell& cell) {
-  const bool has_lines = std::any_of(cell.records.begin(), cell.records.end(), [](const Record* record) {
-    return !record->ranks.empty() && record->window.steps > 0;
-  });
+  const bool has_lines = std::ranges::any_of(
+      cell.records, [](const Record* record) { return !record->ranks.empty() && record->window.steps > 0; });
   return has_lines ? SampledCell(cell).middle().total() : cell.step_s.median;
 }
 
+/// Why the cell does not answer the prediction, whose `point` it would answer; "" if it does.
+std::string why_not_scored(const Prediction& prediction, const Cell& cell, const PredictedPoint* point) {
+  const auto& record = cell.record();
+  const auto is_input = [&](const Record* one) {
+    return std::ranges::find(prediction.inputs, sha256_of_record(*one), &PredictionInput::sha256) !=
+           prediction.inputs.end();
+  };
+  if (std::ranges::any_of(cell.records, is_input)) return "the prediction was made from it";
+  if (auto why = why_not_of(prediction.subject, record); !why.empty()) return why;
+  const auto kind = kind_of(prediction.subject, record);
+  if (cell.oversubscribed && kind != ScoreKind::ghosts) return fmt::format("it had {}", cell.shares());
+  const auto& device = prediction.subject.device;
+  if (const auto here = subject_of(record).device;
+      prediction.is_as_measured && !device.empty() && here != device)
+    return fmt::format("the prediction is of {}, this of {}", device, here);
+  if (!prediction.is_as_measured && kind == ScoreKind::this_host && nodes(record) == 1)
+    return "the prediction is of another cluster, or of what would be changed, and this is of the machine that it began from";
+  if (point == nullptr)
+    return fmt::format("nothing was predicted for {} with a local batch of {:g}",
+                       base::counted(cell.workers, "worker"), cell.batch_per_worker());
+  return point->is_bound ? "its prediction is only a bound, since the network was not known" : "";
+}
+
 }  // namespace
+
+Rivals rivals(std::span<const TimedStep> measured, std::span<const std::int64_t> workers, Mode mode) {
+  base::expects(!measured.empty(), "something was measured");
+  const auto &first = measured.front(), &last = measured.back();
+  const auto share = [&](double n) { return mode == Mode::weak ? 1 : first.workers / n; };
+  const double overhead = last.seconds - share(last.workers) * first.seconds;
+  // N / throughput - 1 = a (n - 1) + b n (n - 1) with n = N / N0; both sums of squares are of these two
+  // terms.
+  double xx = 0, xy = 0, yy = 0, xr = 0, yr = 0;
+  std::size_t beyond_first = 0;
+  for (const auto& one : measured) {
+    const double n = one.workers / first.workers;
+    if (n <= 1) continue;
+    ++beyond_first;
+    const double x = n - 1, y = n * (n - 1);
+    const double rest = one.seconds / (share(one.workers) * first.seconds) - 1;
+    xx += x * x;
+    xy += x * y;
+    yy += y * y;
+    xr += x * rest;
+    yr += y * rest;
+  }
+  double a = xx > 0 ? std::max(0.0, xr / xx) : 0, b = 0;
+  const double determinant = xx * yy - xy * xy;
+  if (beyond_first > 1 && determinant > 0) {
+    const double both_a = (xr * yy - yr * xy) / determinant, both_b = (xx * yr - xy * xr) / determinant;
+    if (both_b > 0 && both_a >= 0) {
+      a = both_a;
+      b = both_b;
+    } else if (both_b > 0) {
+      a = 0;
+      b = std::max(0.0, yr / yy);
+    }
+  }
+  Rivals result;
+  for (const auto number : workers) {
+    const auto count = static_cast<double>(number);
+    const double n = count / first.workers, ideal = share(count) * first.seconds;
+    result.constant_overhead.push_back(n > 1 ? ideal + overhead : first.seconds);
+    result.scalability_law.push_back(ideal * (1 + a * (n - 1) + b * n * (n - 1)));
+  }
+  return result;
+}
 
 std::string_view name(ScoreKind kind) {
   constexpr std::string_view kNames[]{"ghosts", "this host", "another host"};
@@ -85,60 +140,24 @@ std::string sha256_of_record(const Record& record) {
 
 Scores score(const Prediction& prediction, std::span<const Cell> cells) {
   Scores scores;
-  std::set<std::string> inputs;
-  for (const auto& input : prediction.inputs) inputs.insert(input.sha256);
   for (const Cell& cell : cells) {
     if (!cell.is_measured()) continue;
-    const auto& record = cell.record();
-    const auto leave_out = [&](const std::string& why) {
+    const auto point = std::ranges::find_if(prediction.points, [&](const PredictedPoint& one) {
+      return one.workers == cell.workers && one.local_batch == cell.batch_per_worker();
+    });
+    const bool is_predicted = point != prediction.points.end();
+    if (const auto why = why_not_scored(prediction, cell, is_predicted ? &*point : nullptr); !why.empty()) {
       scores.not_scored.push_back(fmt::format("{} is not scored: {}", cell.name(), why));
-    };
-    if (std::any_of(cell.records.begin(), cell.records.end(),
-                    [&](const Record* one) { return inputs.contains(sha256_of_record(*one)); })) {
-      leave_out("the prediction was made from it");
-      continue;
-    }
-    if (const auto why = why_not_of(prediction.subject, record); !why.empty()) {
-      leave_out(why);
-      continue;
-    }
-    const auto kind = kind_of(prediction.subject, record);
-    if (cell.oversubscribed && kind != ScoreKind::ghosts) {
-      leave_out(fmt::format("it had {}", cell.shares()));
-      continue;
-    }
-    if (prediction.is_as_measured && !prediction.subject.device.empty() &&
-        subject_of(record).device != prediction.subject.device) {
-      leave_out(fmt::format("the prediction is of {}, this of {}", prediction.subject.device,
-                            subject_of(record).device));
-      continue;
-    }
-    if (!prediction.is_as_measured && kind == ScoreKind::this_host && nodes(record) == 1) {
-      leave_out(
-          "the prediction is of another cluster, or of what would be changed, and this is of the machine that it began from");
-      continue;
-    }
-    const double batch = static_cast<double>(cell.global_batch) / cell.workers;
-    const auto found = std::find_if(
-        prediction.points.begin(), prediction.points.end(),
-        [&](const auto& point) { return point.workers == cell.workers && point.local_batch == batch; });
-    if (found == prediction.points.end()) {
-      leave_out(fmt::format("nothing was predicted for {} with a local batch of {:g}",
-                            base::counted(cell.workers, "worker"), batch));
-      continue;
-    }
-    if (found->is_bound) {
-      leave_out("its prediction is only a bound, since the network was not known");
       continue;
     }
     scores.steps.push_back({.workers = cell.workers,
-                            .local_batch = batch,
-                            .predicted = found->step_s,
+                            .local_batch = point->local_batch,
+                            .predicted = point->step_s,
                             .measured = measured_step_s(cell),
                             .cell = cell.name(),
-                            .kind = kind,
-                            .constant_overhead = found->constant_overhead,
-                            .scalability_law = found->scalability_law});
+                            .kind = kind_of(prediction.subject, cell.record()),
+                            .constant_overhead = point->constant_overhead,
+                            .scalability_law = point->scalability_law});
   }
   return scores;
 }
@@ -156,7 +175,7 @@ std::optional<Calibration> calibration(std::span<const Prediction> predictions, 
       distances.push_back(prediction.widening * std::abs(std::log(one.ratio())) / std::max(half, kLeastHalf));
     }
   if (distances.size() < kFewest) return std::nullopt;
-  std::sort(distances.begin(), distances.end());
+  std::ranges::sort(distances);
   const auto n = static_cast<double>(distances.size());
   const auto rank = static_cast<std::size_t>(std::ceil((n + 1) * kCovered));
   return Calibration{.widening = distances[std::min(rank, distances.size()) - 1], .scores = distances.size()};

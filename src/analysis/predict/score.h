@@ -4,7 +4,6 @@
 /// inside the interval or not, beside two naive rivals. Scores calibrate later intervals of their kind.
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>

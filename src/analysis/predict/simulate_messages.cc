@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <queue>
-#include <utility>
 
 #include "base/error.h"
 

@@ -21,10 +21,10 @@ class MessageSchedule {
   /// its ports until its bytes have left; and arrives one latency later. A message from a rank to itself
   /// takes no time: a point at which others meet.
   int send(int from, int to, double bytes, double wait_s = 0);
-  /// `later` waits until `earlier` has arrived.
-  void after_arrival(int later, int earlier) { waits_.push_back({earlier, later, false}); }
-  /// `later` waits until the bytes of `earlier` have left.
-  void after_sending(int later, int earlier) { waits_.push_back({earlier, later, true}); }
+  /// `later` waits until `earlier` has arrived; -1: for nothing.
+  void after_arrival(int later, int earlier) { wait(later, earlier, false); }
+  /// `later` waits until the bytes of `earlier` have left; -1: for nothing.
+  void after_sending(int later, int earlier) { wait(later, earlier, true); }
 
   struct Message {
     int from = 0, to = 0;
@@ -38,17 +38,12 @@ class MessageSchedule {
   [[nodiscard]] const std::vector<Wait>& waits() const { return waits_; }
 
  private:
+  void wait(int later, int earlier, bool is_for_sending) {
+    if (earlier >= 0) waits_.push_back({earlier, later, is_for_sending});
+  }
   std::vector<Message> messages_;
   std::vector<Wait> waits_;
 };
-
-/// Adds the messages of one all-reduce with the algorithm of the cluster, which is not automatic. Returns
-/// false, and adds none, for what no messages between ranks describe: in the switch, memory that is shared,
-/// halving-doubling over nodes whose workers are no power of two.
-///
-/// Requires  fixed ranges; bytes > 0; workers >= 2
-[[nodiscard]] bool add_all_reduce(MessageSchedule& schedule, const Cluster& cluster, int workers,
-                                  double bytes);
 
 /// The time at which the last message arrives.
 ///

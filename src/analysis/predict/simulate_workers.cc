@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "measure/statistics.h"
 
 namespace paceline::analysis {
 namespace {
@@ -130,6 +130,37 @@ WorkerSimulation simulate_workers(const WorkerScenario& scenario) {
   result.exposed_s = scenario.exposed_s;
   result.total_s = now + result.lost_s;
   return result;
+}
+
+std::vector<SimulatedPoint> simulated_points(const StepModel& model, const Forecast& forecast, int steps) {
+  std::vector<double> rest;
+  for (const double factor : model.own.others) rest.push_back(factor - 1);
+  const auto cluster = middle(forecast.cluster);
+  std::vector<SimulatedPoint> points;
+  for (const auto& point : forecast.points) {
+    const double batch = point.local_batch;
+    const WorkerScenario scenario{
+        .workers = static_cast<int>(point.workers),
+        .workers_per_node = std::max(1, point.workers_per_node),
+        .steps = steps,
+        .own_s = point.step.own_s,
+        .rank_spread = cluster.worker_spread.middle(),
+        .rest = rest,
+        .stragglers = model.own.slowest.empty() || point.workers == 1 ? 0 : 1,
+        .slower = std::max(1.0, model.own.slowest_factor),
+        .exposed_s = std::max(0.0, point.step.exposed_s + point.step.missed_s),
+        .loader_s = model.loader_s_a_sample * batch / forecast.request.what_if.loader,
+        .batch_bytes = model.stored_bytes * batch,
+        .batch_opens = model.stored_bytes > 0 ? batch : 0,
+        .storage = cluster.storage.value_or(Storage{})};
+    const auto simulated = simulate_workers(scenario);
+    points.push_back({.workers = point.workers,
+                      .mean_s = measure::mean(simulated.step_s),
+                      .low_s = measure::quantile(simulated.step_s, kTailPart),
+                      .high_s = measure::quantile(simulated.step_s, 1 - kTailPart),
+                      .closed_s = point.step_s.value});
+  }
+  return points;
 }
 
 }  // namespace paceline::analysis

@@ -18,20 +18,10 @@ namespace {
 using measure::Phase;
 using measure::Record;
 
-double local_batch_of(const Cell& cell) { return static_cast<double>(cell.global_batch) / cell.workers; }
+/// Whether a run exchanges nothing, so that only the sharing of a node is seen.
+bool is_without_exchange(const Record& record) { return setting_text(record, "control") == "no-exchange"; }
 
-/// Key and value with which a run exchanges nothing, so that only the sharing of a node is seen.
-bool is_without_exchange(const Record& record) {
-  const auto found = record.settings.find("control");
-  return found != record.settings.end() && found->second == "no-exchange";
-}
-
-constexpr const char* kEmulatedCompute = "emulate-compute";
-
-bool is_of_ghosts(const Record& record) {
-  const auto found = record.settings.find(kEmulatedCompute);
-  return found != record.settings.end() && !found->second.empty();
-}
+bool is_of_ghosts(const Record& record) { return !setting_text(record, "emulate-compute").empty(); }
 
 int width_of(const Record& record) {
   if (is_of_ghosts(record)) return 1;
@@ -48,12 +38,9 @@ bool is_a_timing(const Cell& cell) {
 
 /// The cell whose set-up the prediction keeps: the one of most workers with cores of their own.
 const Cell& reference_of(const std::vector<const Cell*>& cells) {
-  return **std::max_element(cells.begin(), cells.end(), [](const Cell* a, const Cell* b) {
-    const auto rank = [](const Cell& cell) {
-      return std::tuple(has_own_cores(cell), !is_without_exchange(cell.record()), cell.workers,
-                        cell.steps_measured);
-    };
-    return rank(*a) < rank(*b);
+  return **std::ranges::max_element(cells, {}, [](const Cell* cell) {
+    return std::tuple(has_own_cores(*cell), !is_without_exchange(cell->record()), cell->workers,
+                      cell->steps_measured);
   });
 }
 
@@ -117,7 +104,7 @@ MeasuredStep measured_step(const Cell& cell, std::size_t index) {
   const SampledCell sampled(cell);
   MeasuredStep step{.workers = cell.workers,
                     .width = width_of(cell.record()),
-                    .batch = local_batch_of(cell),
+                    .batch = cell.batch_per_worker(),
                     .middle = sampled.middle(),
                     .draws = {},
                     .step_s = cell.step_s,
@@ -142,8 +129,7 @@ void add_buckets(const std::vector<const Cell*>& by_workers, StepModel& model) {
     for (const Record* record : (*cell)->records) {
       if (record->buckets.empty() || !record->buckets.front().ready_s) continue;
       const auto& rank = record->ranks.front();
-      const double forward = rank.phases[static_cast<std::size_t>(Phase::forward)],
-                   backward = rank.phases[static_cast<std::size_t>(Phase::backward)];
+      const double forward = seconds_in(rank, Phase::forward), backward = seconds_in(rank, Phase::backward);
       if (backward <= 0) continue;
       model.backward_part = backward / (forward + backward);
       // Queued engines send their votes behind the last bucket, the others when the forward pass has ended.
@@ -175,12 +161,9 @@ void add_memory_plans(const std::vector<const Cell*>& cells, StepModel& model) {
     const double bytes =
         device ? static_cast<double>(device->plan_bytes) / device->workers
                : static_cast<double>(record.memory.plan_bytes) / static_cast<double>(in_process);
-    if (bytes > 0)
-      model.memory.push_back(
-          {.batch = local_batch_of(*cell), .bytes_a_worker = bytes, .is_of_device = device.has_value()});
+    if (bytes > 0) model.memory.push_back({.batch = cell->batch_per_worker(), .bytes_a_worker = bytes});
   }
-  std::stable_sort(model.memory.begin(), model.memory.end(),
-                   [](const auto& a, const auto& b) { return a.batch < b.batch; });
+  std::ranges::stable_sort(model.memory, {}, &StepModel::Memory::batch);
 }
 
 /// Joules of all GPUs a sample, as means over the records of the fewest workers that have them: those of more
@@ -229,18 +212,16 @@ void add_own_work(const std::vector<const Cell*>& by_workers, StepModel& model) 
         "only one worker was measured: how much workers differ on average is not known, only how much steps do");
 }
 
-double relative_error(const MeasuredStep& step, double t0, double t1) {
-  const double seconds = step.middle.total();
-  return std::abs(t0 + t1 * step.batch - seconds) / seconds;
-}
-
 /// Weights of the line through all steps that minimises relative errors; empty if one lies 5 % off it.
 std::vector<BatchWeights::Term> line_through(const std::vector<const MeasuredStep*>& steps, double batch) {
   constexpr double kOffTheLine = 0.05;
   if (steps.size() < 3) return {};
+  const auto weight_of = [](const MeasuredStep* step) {
+    return 1 / (step->middle.total() * step->middle.total());
+  };
   double w = 0, x = 0, xx = 0;
   for (const auto* step : steps) {
-    const double weight = 1 / (step->middle.total() * step->middle.total());
+    const double weight = weight_of(step);
     w += weight;
     x += weight * step->batch;
     xx += weight * step->batch * step->batch;
@@ -250,7 +231,7 @@ std::vector<BatchWeights::Term> line_through(const std::vector<const MeasuredSte
   std::vector<BatchWeights::Term> terms;
   double t0 = 0, t1 = 0;
   for (const auto* step : steps) {
-    const double weight = 1 / (step->middle.total() * step->middle.total());
+    const double weight = weight_of(step);
     const double of_t0 = weight * (xx - x * step->batch) / determinant,
                  of_t1 = weight * (w * step->batch - x) / determinant;
     t0 += of_t0 * step->middle.total();
@@ -258,7 +239,8 @@ std::vector<BatchWeights::Term> line_through(const std::vector<const MeasuredSte
     terms.push_back({step, of_t0 + of_t1 * batch});
   }
   for (const auto* step : steps)
-    if (relative_error(*step, t0, t1) > kOffTheLine) return {};
+    if (std::abs(t0 + t1 * step->batch - step->middle.total()) / step->middle.total() > kOffTheLine)
+      return {};
   return terms;
 }
 
@@ -273,7 +255,6 @@ std::string Subject::text() const {
 }
 
 Subject subject_of(const Record& record) {
-  const auto ghost = record.settings.find(kEmulatedCompute);
   return {.model = record.model.name,
           .data = measure::name_of_data(record),
           .precision = record.precision,
@@ -281,7 +262,7 @@ Subject subject_of(const Record& record) {
           .parameters = record.model.parameters,
           .cpu = record.environment.cpu,
           .host = record.environment.host,
-          .emulated_compute = ghost == record.settings.end() ? "" : ghost->second,
+          .emulated_compute = setting_text(record, "emulate-compute"),
           .settings = record.settings};
 }
 
@@ -317,15 +298,13 @@ BatchWeights StepModel::alone(double batch) const {
   BatchWeights weights;
   const double least = known.front()->batch, most = known.back()->batch;
   weights.is_far = batch > kFar * most || batch * kFar < least;
-  const auto exact =
-      std::find_if(known.begin(), known.end(), [&](const auto* step) { return step->batch == batch; });
+  const auto exact = std::ranges::find_if(known, [&](const auto* step) { return step->batch == batch; });
   if (exact != known.end()) {
     weights.terms = {{*exact, 1}};
   } else if (known.size() == 1) {
     weights.is_assumed = true;
     weights.terms = {{known.front(), batch / least}};
   } else if (auto line = line_through(known, batch); !line.empty()) {
-    weights.is_line = true;
     weights.terms = std::move(line);
   } else {
     std::size_t above = 1;
@@ -369,13 +348,12 @@ StepModel step_model(std::span<const Cell> cells) {
     base::fail(base::ErrorKind::data,
                "no cell can be predicted from: {}; measure with a core for each thread of each worker",
                model.not_used.front());
-  std::stable_sort(kept.begin(), kept.end(), [](const Cell* a, const Cell* b) {
-    return std::tuple(a->workers, local_batch_of(*a)) < std::tuple(b->workers, local_batch_of(*b));
-  });
+  std::ranges::stable_sort(
+      kept, {}, [](const Cell* cell) { return std::tuple(cell->workers, cell->batch_per_worker()); });
   for (std::size_t i = 0; i < kept.size(); ++i) {
     // A cell of weak and of strong scaling at one batch is one measurement of it; the first stands.
-    const bool is_known = std::any_of(model.steps.begin(), model.steps.end(), [&](const auto& step) {
-      return step.workers == kept[i]->workers && step.batch == local_batch_of(*kept[i]) &&
+    const bool is_known = std::ranges::any_of(model.steps, [&](const auto& step) {
+      return step.workers == kept[i]->workers && step.batch == kept[i]->batch_per_worker() &&
              step.width == width_of(kept[i]->record()) &&
              step.is_without_exchange == is_without_exchange(kept[i]->record());
     });

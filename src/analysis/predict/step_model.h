@@ -49,8 +49,7 @@ struct BatchWeights {
     const MeasuredStep* step = nullptr;
     double weight = 0;
   };
-  std::vector<Term> terms;
-  bool is_line = false;     ///< t0 + t1 b, which three batches or more follow within 5 %
+  std::vector<Term> terms;  ///< all, where three batches or more follow t0 + t1 b within 5 %
   bool is_assumed = false;  ///< one batch was measured: all is taken as proportional to the batch
   bool is_far = false;      ///< beyond 1.5 times the measured range
   [[nodiscard]] StepLines at(std::optional<std::size_t> draw) const;
@@ -81,14 +80,12 @@ struct StepModel {
   double loader_s_a_sample = 0;  ///< time of one worker's loader threads together; 0: not known
   struct Memory {
     double batch = 0, bytes_a_worker = 0;
-    bool is_of_device = false;
   };
   std::vector<Memory> memory;  ///< plans, by batch
   std::optional<double> joules_a_sample;
   bool is_ghost = false;  ///< compute was emulated: each worker is as if on a node of its own
   std::string emulated;   ///< what was, in words; "" nothing
   Algorithm algorithm = Algorithm::exchange;  ///< that reduces
-  bool knows_parts = true;                    ///< false: of a table that has only times of steps
   std::vector<std::string> unknown;           ///< what cannot be known from these records: sentences
   std::vector<std::string> not_used;          ///< which cells were left out, and why: sentences
 
@@ -105,8 +102,7 @@ struct StepModel {
 /// From cells of one model, data and machine.
 ///
 /// Errors   Error(data): nothing was measured; two models, data, devices, machines, precisions or kernels;
-/// the
-///          CUDA engine ran on the processor
+///          the CUDA engine ran on the processor
 [[nodiscard]] StepModel step_model(std::span<const Cell> cells);
 
 }  // namespace paceline::analysis

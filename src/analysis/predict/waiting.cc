@@ -54,7 +54,7 @@ double shared_part(const std::vector<std::vector<double>>& rests) {
 bool knows_own_work(const measure::Record& record) {
   if (record.ranks.empty()) return false;
   const std::size_t steps = record.ranks.front().own_s ? record.ranks.front().own_s->size() : 0;
-  return steps > 1 && std::all_of(record.ranks.begin(), record.ranks.end(), [&](const auto& rank) {
+  return steps > 1 && std::ranges::all_of(record.ranks, [&](const auto& rank) {
            return rank.own_s && rank.own_s->size() == steps;
          });
 }
@@ -94,8 +94,8 @@ struct MergedSamples {
 };
 
 MergedSamples merged(std::vector<double> others, std::vector<double> slowest) {
-  std::sort(others.begin(), others.end());
-  std::sort(slowest.begin(), slowest.end());
+  std::ranges::sort(others);
+  std::ranges::sort(slowest);
   MergedSamples all;
   const auto a = static_cast<double>(others.size()), b = static_cast<double>(slowest.size());
   std::size_t i = 0, j = 0;
@@ -145,7 +145,7 @@ OwnWork own_work_of(std::span<const measure::Record* const> records) {
     for (const auto& rank : record->ranks) means.push_back(measure::mean(*rank.own_s));
     std::vector<std::size_t> order(means.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return means[a] < means[b]; });
+    std::ranges::stable_sort(order, [&](auto a, auto b) { return means[a] < means[b]; });
     const double typical = means[order[(order.size() - 1) / 2]];
     for (std::size_t rank = 0; rank < rests.size(); ++rank) {
       const bool is_slowest = rests.size() > 1 && rank == order.back();

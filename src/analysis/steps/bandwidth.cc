@@ -7,28 +7,11 @@
 namespace paceline::analysis {
 
 std::optional<LinkFit> fit_link(std::span<const TimedMessage> messages) {
-  if (messages.size() < 3) return std::nullopt;
-  // Weights 1 / t^2: the relative errors of all messages count equally.
-  double w = 0, wx = 0, wxx = 0, wt = 0, wxt = 0;
-  for (const auto& message : messages) {
-    if (!(message.seconds > 0)) return std::nullopt;
-    const double weight = 1 / (message.seconds * message.seconds);
-    w += weight;
-    wx += weight * message.bytes;
-    wxx += weight * message.bytes * message.bytes;
-    wt += weight * message.seconds;
-    wxt += weight * message.bytes * message.seconds;
-  }
-  const double determinant = w * wxx - wx * wx;
-  if (!(determinant > 0)) return std::nullopt;
-  double alpha = (wxx * wt - wx * wxt) / determinant;
-  double beta = (w * wxt - wx * wt) / determinant;
-  if (alpha < 0) {  // the latency cannot be negative: use the line through the origin
-    alpha = 0;
-    beta = wxt / wxx;
-  }
-  if (!(beta > 0)) return std::nullopt;
-  LinkFit fit{.alpha_s = alpha, .bytes_per_s = 1 / beta, .residual = 0};
+  const auto takes_time = [](const TimedMessage& message) { return message.seconds > 0; };
+  if (messages.size() < 3 || !std::ranges::all_of(messages, takes_time)) return std::nullopt;
+  const auto line = line_of_times(messages);
+  if (!line || !(line->seconds_per_byte > 0)) return std::nullopt;
+  LinkFit fit{.alpha_s = line->alpha_s, .bytes_per_s = 1 / line->seconds_per_byte, .residual = 0};
   double squares = 0;
   for (const auto& message : messages) {
     const double error = fit.seconds(message.bytes) / message.seconds - 1;
@@ -90,12 +73,6 @@ std::vector<double> transfer_of_steps(const Record& record) {
 
 }  // namespace
 
-double ring_bytes(double bytes, int workers) { return 2.0 * (workers - 1) / workers * bytes; }
-
-Estimate algbw_gb_per_s(double bytes, const Estimate& seconds) { return over(bytes / 1e9, seconds); }
-
-Estimate busbw_gb_per_s(const Estimate& algbw, int workers) { return scaled(algbw, ring_bytes(1, workers)); }
-
 std::optional<Bandwidth> bandwidth(const Cell& cell) {
   if (cell.workers < 2 || !cell.is_measured()) return std::nullopt;
   std::vector<std::vector<double>> transfer;
@@ -115,18 +92,19 @@ std::optional<Bandwidth> bandwidth(const Cell& cell) {
   result.bytes_per_step =
       static_cast<double>(first.buckets.empty() ? first.communication.gradient_bytes : bucket_bytes(first));
   if (transfer.empty() || result.bytes_per_step <= 0) return std::nullopt;
-  result.bytes_per_epoch = result.bytes_per_step * static_cast<double>(cell.steps_per_epoch);
+  result.bytes_per_epoch = result.bytes_per_step * static_cast<double>(first.data.steps_per_epoch);
   result.buckets = static_cast<std::int64_t>(first.buckets.size());
   for (const auto& bucket : first.buckets)
     result.largest_message = std::max(result.largest_message, static_cast<double>(bucket.bytes));
   result.sent_per_step = sent.empty() ? 0 : measure::estimate(sent).median;
-  result.ring_per_step = ring_bytes(result.bytes_per_step, cell.workers);
+  const double sent_by_ring = bus_factor("all_reduce", cell.workers);
+  result.ring_per_step = sent_by_ring * result.bytes_per_step;
   result.is_ring_traffic =
       std::abs(result.sent_per_step - result.ring_per_step) <= 0.01 * result.ring_per_step;
   result.transfer_s = pooled(transfer);
   if (result.transfer_s.median <= 0) return std::nullopt;
-  result.algbw = algbw_gb_per_s(result.bytes_per_step, result.transfer_s);
-  result.busbw = busbw_gb_per_s(result.algbw, cell.workers);
+  result.algbw = over(result.bytes_per_step / 1e9, result.transfer_s);
+  result.busbw = scaled(result.algbw, sent_by_ring);
   if (!ceilings.empty()) {
     result.ceiling = measure::estimate(ceilings);
     // Ceilings vary between repeats as times do, so their interval is included. A single ceiling has none.

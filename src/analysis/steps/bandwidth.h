@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "analysis/compare/cell.h"
+#include "analysis/steps/step_lines.h"
 #include "measure/record.h"
 #include "measure/statistics.h"
 
@@ -27,34 +28,25 @@ namespace paceline::analysis {
 // Fits latency and bandwidth of a communicator to the times of one collective over message sizes.
 //
 //     t(X) = alpha + X / bandwidth        Hockney's model: one message costs alpha, a byte 1 / bandwidth
-//
-// The sizes span decades, so the fit minimises relative errors; plain least squares would fit only the
-// largest message. `residual` says how well the model fits: caches and switches of algorithm bend the line.
-
-struct TimedMessage {
-  double bytes = 0;
-  double seconds = 0;  ///< median
-};
 
 struct LinkFit {
   double alpha_s = 0;      ///< at least 0
   double bytes_per_s = 0;  ///< algorithm bandwidth of a long message
-  double residual = 0;     ///< root mean square of (t_model - t) / t
+  /// Root mean square of (t_model - t) / t: caches and switches of algorithm bend the line.
+  double residual = 0;
   [[nodiscard]] double seconds(double bytes) const { return alpha_s + bytes / bytes_per_s; }
 };
 
-/// Nothing for fewer than three sizes, or if time does not grow with size. A pure function.
+/// Nothing for fewer than three sizes, or if time does not grow with size.
 [[nodiscard]] std::optional<LinkFit> fit_link(std::span<const TimedMessage> messages);
 
 // Computes the figures of collectives that were timed alone (`paceline comm`).
 //
 //   X      bytes; for an all-gather those of its result, for a reduce-scatter those of its input
 //   t      time of the slowest rank for one collective
-//   algbw  X / t
-//   busbw  algbw x 2(N-1)/N (all_reduce), x (N-1)/N (reduce_scatter, all_gather), x 1 (broadcast): the rate
-//          of each link in a ring, comparable across N
+//   busbw  algbw x 2(N-1)/N (all_reduce), x (N-1)/N (reduce_scatter, all_gather), x 1 (broadcast)
 //
-// GB = 1e9 bytes. A single rank transfers nothing: it has the times of the calls, and no bandwidth.
+// A single rank transfers nothing: it has the times of the calls, and no bandwidth.
 
 struct CollectiveFigures {
   measure::Estimate seconds;                      ///< t
@@ -69,11 +61,6 @@ struct CollectiveFigures {
 /// Whether `fit` determines a bandwidth: at the largest timed X, bytes take at least a twentieth of the time.
 /// Below that the slope is noise of the latency (4 TB/s, say, from sizes up to 64 KiB).
 [[nodiscard]] bool shows_bandwidth(const measure::LinkFitRecord& fit, const measure::Record& record);
-
-// The formulas. Units: bytes, seconds, GB/s.
-[[nodiscard]] double ring_bytes(double bytes, int workers);  ///< 2(N-1)/N x bytes
-[[nodiscard]] Estimate algbw_gb_per_s(double bytes, const Estimate& seconds);
-[[nodiscard]] Estimate busbw_gb_per_s(const Estimate& algbw, int workers);
 
 struct Bandwidth {
   const Cell* cell = nullptr;

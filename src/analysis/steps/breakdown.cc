@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 
 namespace paceline::analysis {
 namespace {
 
+using measure::Phase;
 using measure::RankRecord;
 using measure::Record;
 
@@ -32,29 +34,15 @@ void add_loader(LoaderSums& sums, const RankRecord& rank, double steps) {
   sums.steps += steps;
 }
 
-using measure::Phase;
-
-double seconds(const RankRecord& rank, Phase phase) { return rank.phases[static_cast<std::size_t>(phase)]; }
-
 void add_phases(Parts& sum, const RankRecord& rank, double weight) {
-  sum.forward += weight * seconds(rank, Phase::forward);
-  sum.backward += weight * seconds(rank, Phase::backward);
-  sum.update += weight * seconds(rank, Phase::update);
-  sum.exposed_transfer += weight * seconds(rank, Phase::exposed_transfer);
-  sum.exposed_wait += weight * seconds(rank, Phase::exposed_wait);
-  sum.data_wait += weight * seconds(rank, Phase::data_wait);
-  sum.copy += weight * seconds(rank, Phase::copy);
-  sum.other += weight * seconds(rank, Phase::other);
-}
-
-double outside(const RankRecord& rank) {
-  return seconds(rank, Phase::evaluation) + seconds(rank, Phase::checkpoint);
-}
-
-double ledger_sum(const RankRecord& rank) {
-  double sum = 0;
-  for (const double phase : rank.phases) sum += phase;
-  return sum;
+  sum.forward += weight * seconds_in(rank, Phase::forward);
+  sum.backward += weight * seconds_in(rank, Phase::backward);
+  sum.update += weight * seconds_in(rank, Phase::update);
+  sum.exposed_transfer += weight * seconds_in(rank, Phase::exposed_transfer);
+  sum.exposed_wait += weight * seconds_in(rank, Phase::exposed_wait);
+  sum.data_wait += weight * seconds_in(rank, Phase::data_wait);
+  sum.copy += weight * seconds_in(rank, Phase::copy);
+  sum.other += weight * seconds_in(rank, Phase::other);
 }
 
 double own_work(const Parts& parts) { return parts.total() - parts.exposed(); }
@@ -169,8 +157,10 @@ Breakdown breakdown(const Cell& cell) {
       result.communication_total += weight * rank.communication_s;
       result.transfer += weight * rank.transfer_s;
       result.late_peer += weight * rank.late_peer_s;
-      result.outside_steps += outside(rank) / static_cast<double>(record->ranks.size());
-      const double closure = rank.wall_s > 0 ? ledger_sum(rank) / rank.wall_s : 0;
+      result.outside_steps += seconds_in(rank, {Phase::evaluation, Phase::checkpoint}) /
+                              static_cast<double>(record->ranks.size());
+      const double closure =
+          rank.wall_s > 0 ? std::accumulate(rank.phases.begin(), rank.phases.end(), 0.0) / rank.wall_s : 0;
       if (std::abs(closure - 1) > std::abs(result.closure - 1)) result.closure = closure;
       const double samples = static_cast<double>(record->window.samples) / static_cast<double>(loaders);
       result.loader_images_per_s += loader_rate(rank, samples) / static_cast<double>(records.size());
@@ -192,18 +182,6 @@ bool waits_for_scheduling(const Breakdown& breakdown) {
   return waits_for_data(breakdown) && is_loader_fast_enough(breakdown);
 }
 
-double Residual::largest_part_s() const {
-  double largest = 0;
-  for (const double part : {exposed_transfer_s, waiting_s, data_wait_s, slower_kernels_s, rest_s})
-    largest = std::max(largest, std::abs(part));
-  return largest;
-}
-
-bool has_to_be_explained(const Residual& residual) {
-  const double size = std::abs(residual.residual_s);
-  return size > residual.noise_s && size >= kWorthExplaining * residual.largest_part_s();
-}
-
 Residual residual(const Breakdown& baseline, const Breakdown& other) {
   const double growth = static_cast<double>(other.cell->workers) / baseline.cell->workers;
   const double steps = other.cell->full_steps();
@@ -214,7 +192,6 @@ Residual residual(const Breakdown& baseline, const Breakdown& other) {
   Residual result;
   result.cell = other.cell;
   result.epoch_s = steps * b.total();
-  result.baseline_epoch_s = baseline.cell->full_steps() * a.total();
   result.residual_s = beyond(b.total(), a.total());
   result.exposed_transfer_s = beyond(b.exposed_transfer, a.exposed_transfer);
   result.waiting_s = beyond(b.exposed_wait, a.exposed_wait);
@@ -225,9 +202,6 @@ Residual residual(const Breakdown& baseline, const Breakdown& other) {
   result.data_bound = is_data_bound(baseline);
   result.baseline_data_wait = a.total() > 0 ? a.data_wait / a.total() : 0;
   result.loader_images_per_s = baseline.loader_images_per_s;
-  const auto half = [](const Estimate& step) { return has_interval(step) ? (step.high - step.low) / 2 : 0; };
-  result.noise_s = std::hypot(steps * half(other.cell->step_s), share * half(baseline.cell->step_s));
-  result.name = result.data_bound ? "residual (data-bound baseline: not communication)" : "residual";
   return result;
 }
 

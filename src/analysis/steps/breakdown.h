@@ -8,7 +8,6 @@
 /// total; medians would not.
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "analysis/compare/cell.h"
@@ -67,9 +66,8 @@ inline constexpr double kLoaderFastEnough = 1.5;
 /// residual.
 struct Residual {
   const Cell* cell = nullptr;
-  double epoch_s = 0;           ///< T(N), by the ledger
-  double baseline_epoch_s = 0;  ///< T(1), by the ledger
-  double residual_s = 0;        ///< T(N) - T(1)/N
+  double epoch_s = 0;     ///< T(N), by the ledger
+  double residual_s = 0;  ///< T(N) - T(1)/N
   double exposed_transfer_s = 0;
   double waiting_s = 0;  ///< for a later rank: imbalance of work or of cores
   double data_wait_s = 0;
@@ -80,18 +78,7 @@ struct Residual {
   bool data_bound = false;         ///< of the baseline; then the residual must not be called communication
   double baseline_data_wait = 0;   ///< part of its step
   double loader_images_per_s = 0;  ///< the baseline's ceiling
-  std::string name;                ///< what to call the number: "residual"
-  /// Half the intervals of both epoch times, combined in quadrature; a smaller residual is not significant. 0
-  /// if a time has no interval.
-  double noise_s = 0;
-  [[nodiscard]] double largest_part_s() const;  ///< the size of the largest of the five
 };
-
-/// A residual smaller than this part of its largest part is not explained: other parts cancel at least two
-/// thirds of that part, and an error of a third of it would change the residual's sign.
-inline constexpr double kWorthExplaining = 1.0 / 3;
-/// Whether the residual is above its noise and large enough to be explained by its parts.
-[[nodiscard]] bool has_to_be_explained(const Residual& residual);
 
 /// Requires  both are from measured cells that compare() allows
 [[nodiscard]] Residual residual(const Breakdown& baseline, const Breakdown& breakdown);

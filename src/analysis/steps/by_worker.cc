@@ -22,7 +22,7 @@ std::vector<const Record*> whole_records(const Cell& cell) {
 }
 
 void add_time(WorkerShare& worker, const RankRecord& rank, double steps) {
-  const auto of = [&](Phase phase) { return rank.phases[static_cast<std::size_t>(phase)] / steps; };
+  const auto of = [&](Phase phase) { return seconds_in(rank, phase) / steps; };
   worker.compute_s += of(Phase::forward) + of(Phase::backward) + of(Phase::update);
   worker.data_wait_s += of(Phase::data_wait);
   worker.rest_s += of(Phase::copy) + of(Phase::other);

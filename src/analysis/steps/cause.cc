@@ -1,6 +1,7 @@
 #include "analysis/steps/cause.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "analysis/compare/comparability.h"
 #include "analysis/compare/setup.h"
@@ -58,8 +59,8 @@ Cause cause(const Reach& from, const Reach& to) {
   add(CausePart::data_wait, a.data_wait, b.data_wait);
   add(CausePart::other, a.copy + a.other, b.copy + b.other);
   const double sign = result.before_s >= result.after_s ? 1 : -1;
-  std::stable_sort(result.parts.begin(), result.parts.end(),
-                   [&](const auto& x, const auto& y) { return sign * x.saved_s() > sign * y.saved_s(); });
+  std::ranges::stable_sort(result.parts, std::ranges::greater{},
+                           [&](const Cause::Part& part) { return sign * part.saved_s(); });
   return result;
 }
 
@@ -81,7 +82,6 @@ std::optional<Bound> Reach::bound() const {
 Reach reach(const Cell& cell) {
   Reach result{.cell = &cell, .ledger = breakdown(cell)};
   const Parts& parts = result.ledger.mean;
-  result.steps_an_epoch = cell.full_steps();
   const double loading = parts.total() > 0 ? parts.data_wait / parts.total() : 0;
   result.epoch_without_data_s = scaled(cell.epoch_s, 1 - loading);
   const auto flops =
@@ -118,21 +118,19 @@ std::vector<BatchSeries> batch_series(std::span<const Cell> cells) {
   std::vector<BatchSeries> all;
   for (const Cell& cell : cells) {
     if (!cell.is_measured() || (cell.kind != "sweep" && cell.kind != "scale")) continue;
-    const auto same = std::find_if(all.begin(), all.end(), [&](const BatchSeries& one) {
+    const auto same = std::ranges::find_if(all, [&](const BatchSeries& one) {
       return is_of_series(*one.batches.front().cell, cell) &&
-             std::none_of(one.batches.begin(), one.batches.end(),
-                          [&](const Reach& other) { return other.cell->local_batch == cell.local_batch; });
+             std::ranges::none_of(one.batches, [&](const Reach& other) {
+               return other.cell->local_batch == cell.local_batch;
+             });
     });
     (same == all.end() ? all.emplace_back() : *same).batches.push_back(reach(cell));
   }
   for (BatchSeries& series : all) {
-    std::stable_sort(series.batches.begin(), series.batches.end(), [](const Reach& a, const Reach& b) {
-      return a.cell->local_batch < b.cell->local_batch;
-    });
-    for (std::size_t i = 0; i < series.batches.size(); ++i)
-      if (series.batches[i].cell->images_per_s.median >
-          series.batches[series.fastest].cell->images_per_s.median)
-        series.fastest = i;
+    std::ranges::stable_sort(series.batches, {}, [](const Reach& one) { return one.cell->local_batch; });
+    const auto fastest = std::ranges::max_element(
+        series.batches, {}, [](const Reach& one) { return one.cell->images_per_s.median; });
+    series.fastest = static_cast<std::size_t>(fastest - series.batches.begin());
   }
   return all;
 }

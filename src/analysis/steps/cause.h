@@ -29,7 +29,6 @@ enum class Bound {
 struct Reach {
   const Cell* cell = nullptr;
   Breakdown ledger;
-  double steps_an_epoch = 0;      ///< D / B, not rounded
   Estimate epoch_without_data_s;  ///< the cell's epoch without the part in which steps wait for the loader
   std::optional<double> flops_per_s;  ///< of all workers, while they compute forward and backward
   std::optional<double> bytes_per_s;  ///< likewise, forward, backward and update; counted op by op

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace paceline::analysis {
 namespace {
 
 using measure::GpuRecord;
-using measure::Phase;
 using measure::Record;
 
 /// A mean, weighted by time or readings.
@@ -71,13 +71,11 @@ std::string weak_link(const GpuRecord& gpu) {
 /// Adds the fraction of its steps during which a rank computes.
 void add_busy(GpuMean& busy, const Record& record, int rank) {
   if (rank < 0 || rank >= static_cast<int>(record.ranks.size())) return;
-  const auto& phases = record.ranks[static_cast<std::size_t>(rank)].phases;
-  const auto of = [&](Phase phase) { return phases[static_cast<std::size_t>(phase)]; };
-  double all = 0;
-  for (const double one : phases) all += one;
-  const double steps_s = all - of(Phase::evaluation) - of(Phase::checkpoint);
-  if (steps_s > 0)
-    busy.add((of(Phase::forward) + of(Phase::backward) + of(Phase::update)) / steps_s, steps_s);
+  using enum measure::Phase;
+  const auto& of_rank = record.ranks[static_cast<std::size_t>(rank)];
+  const double all = std::accumulate(of_rank.phases.begin(), of_rank.phases.end(), 0.0);
+  const double steps_s = all - seconds_in(of_rank, evaluation) - seconds_in(of_rank, checkpoint);
+  if (steps_s > 0) busy.add(seconds_in(of_rank, {forward, backward, update}) / steps_s, steps_s);
 }
 
 void add_gpu(GpuUse& use, GpuSums& sums, const GpuRecord& gpu, const Record& record) {
@@ -137,7 +135,7 @@ std::optional<GpuUses> uses_of(std::vector<const Record*> records, std::string n
   for (const Record* record : uses.records) {
     if (!record->gpus) continue;
     for (const auto& gpu : *record->gpus) {
-      const auto known = std::find_if(uses.gpus.begin(), uses.gpus.end(), [&](const GpuUse& use) {
+      const auto known = std::ranges::find_if(uses.gpus, [&](const GpuUse& use) {
         return use.ranks == gpu.ranks && use.host == gpu.host.value_or("");
       });
       const auto at = static_cast<std::size_t>(known - uses.gpus.begin());
@@ -158,8 +156,7 @@ std::optional<GpuUses> uses_of(std::vector<const Record*> records, std::string n
     has_energy = has_energy && sums[i].has_energy;
   }
   if (has_energy && images > 0 && joules > 0) uses.images_per_j = images / joules;
-  std::stable_sort(uses.gpus.begin(), uses.gpus.end(),
-                   [](const GpuUse& a, const GpuUse& b) { return a.ranks < b.ranks; });
+  std::ranges::stable_sort(uses.gpus, {}, &GpuUse::ranks);
   return uses;
 }
 

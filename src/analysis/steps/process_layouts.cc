@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <tuple>
 
@@ -53,29 +52,36 @@ bool follows_from_the_way(const SetupEntry& entry) {
 
 /// The part of the set-up that must agree for two cells to be the same training done in two ways.
 Setup training_of(const Cell& cell) {
-  Setup some;
-  for (const SetupEntry& entry : cell.setup)
-    if (!is_of_the_way(entry) && !follows_from_the_way(entry)) some.push_back(entry);
-  return some;
+  return some_of(cell.setup, [](const SetupEntry& entry) {
+    return !is_of_the_way(entry) && !follows_from_the_way(entry);
+  });
 }
 
 /// Adds to equal names what tells their set-ups apart.
 void tell_names_apart(std::vector<std::string>& names, const std::vector<Setup>& setups) {
   std::vector<const Setup*> pointers;
   for (const Setup& setup : setups) pointers.push_back(&setup);
-  const auto texts = differences_within(names, pointers);
+  const auto texts = differences_within(names, pointers, first_differences);
   for (std::size_t i = 0; i < names.size(); ++i)
     if (!texts[i].empty()) names[i] += ", " + texts[i];
 }
 
+std::vector<std::string> layout_names(const std::vector<const Cell*>& cells) {
+  std::vector<std::string> names;
+  std::vector<Setup> setups;
+  for (const Cell* cell : cells) {
+    names.push_back(joined_as(cell->record()));
+    setups.push_back(some_of(cell->setup, is_of_the_way));
+  }
+  tell_names_apart(names, setups);
+  return names;
+}
+
 ProcessLayout make_way(const std::string& name, const Cell& cell) {
-  const auto& records = cell.records;
-  ProcessLayout way{.name = name, .cell = &cell, .records = records};
-  std::vector<std::vector<double>> steps;
+  ProcessLayout way{.name = name, .cell = &cell};
   double count = 0, sent = 0, received = 0, sent_by_all = 0;
   bool knows_received = true, knows_all = true, knows_peak = true;
-  for (const Record* record : records) {
-    steps.push_back(step_seconds(*record));
+  for (const Record* record : cell.records) {
     count += static_cast<double>(record->window.steps);
     sent += static_cast<double>(record->communication.bytes_sent);
     knows_received = knows_received && record->communication.bytes_received.has_value();
@@ -96,8 +102,6 @@ ProcessLayout make_way(const std::string& name, const Cell& cell) {
     }
     way.peak_bytes = std::max(way.peak_bytes.value_or(0), peak);
   }
-  way.step_s = pooled(steps);
-  way.images_per_s = over(static_cast<double>(records.front()->global_batch), way.step_s);
   if (count > 0) way.sent = sent / count;
   if (count > 0 && knows_received) way.received = received / count;
   if (count > 0 && knows_all) way.sent_by_all = sent_by_all / count;
@@ -106,11 +110,11 @@ ProcessLayout make_way(const std::string& name, const Cell& cell) {
 }
 
 void find_fastest(TrainingLayouts& one) {
+  const auto step = [&](std::size_t i) { return one.layouts[i].cell->step_s; };
   for (std::size_t i = 0; i < one.layouts.size(); ++i)
-    if (one.layouts[i].step_s.median < one.layouts[one.fastest].step_s.median) one.fastest = i;
+    if (step(i).median < step(one.fastest).median) one.fastest = i;
   for (std::size_t i = 0; i < one.layouts.size(); ++i)
-    one.layouts[i].longer =
-        i == one.fastest ? exactly(1) : ratio(one.layouts[i].step_s, one.layouts[one.fastest].step_s);
+    one.layouts[i].longer = i == one.fastest ? exactly(1) : ratio(step(i), step(one.fastest));
 }
 
 }  // namespace
@@ -156,18 +160,6 @@ Verdict compare_layouts(const Record& baseline, const Record& other) {
   second.communication.library = first.communication.library;
   second.scaling = first.scaling;
   return compare(first, second, Topic::scaling);
-}
-
-std::vector<std::string> layout_names(const std::vector<const Cell*>& cells) {
-  std::vector<std::string> names;
-  std::vector<Setup> setups;
-  for (const Cell* cell : cells) {
-    names.push_back(joined_as(cell->record()));
-    auto& own = setups.emplace_back();
-    std::ranges::copy_if(cell->setup, std::back_inserter(own), is_of_the_way);
-  }
-  tell_names_apart(names, setups);
-  return names;
 }
 
 std::vector<TrainingLayouts> process_layouts(std::span<const Cell> cells) {

@@ -12,7 +12,6 @@
 
 #include "analysis/compare/cell.h"
 #include "analysis/compare/comparability.h"
-#include "analysis/steps/by_worker.h"
 
 namespace paceline::analysis {
 
@@ -33,10 +32,6 @@ struct SameCores {
   double waiting_s = 0;
   double data_wait_s = 0;
   double rest_s = 0;  ///< copy and other
-
-  [[nodiscard]] double total_s() const {
-    return compute_s + exposed_transfer_s + waiting_s + data_wait_s + rest_s;
-  }
 };
 
 /// Every pair of measured cells that compare() allows, by global batch, without cells with more threads than
@@ -49,15 +44,9 @@ struct SameCores {
 /// placement and shared-memory, and in the communicator, are neither refused nor remarked.
 [[nodiscard]] Verdict compare_layouts(const measure::Record& baseline, const measure::Record& other);
 
-/// joined_as() of each cell; if two cells are joined alike, with their difference: "2 processes by messages,
-/// launcher slurm".
-[[nodiscard]] std::vector<std::string> layout_names(const std::vector<const Cell*>& cells);
-
 struct ProcessLayout {
-  std::string name;  ///< from layout_names()
+  std::string name;  ///< joined_as() and, beside one that is joined alike, the difference: "launcher slurm"
   const Cell* cell = nullptr;
-  std::vector<const measure::Record*> records;  ///< its repeats: those of `cell`
-  Estimate step_s, images_per_s;
   std::optional<double> sent, received;    ///< bytes per step by worker 0, counted
   std::optional<double> sent_by_all;       ///< bytes per step by all workers
   std::optional<std::int64_t> peak_bytes;  ///< of all processes together

@@ -1,6 +1,7 @@
 #include "analysis/steps/remedies.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 namespace paceline::analysis {
@@ -8,14 +9,6 @@ namespace {
 
 constexpr double kWorthIt = 0.01;
 constexpr std::size_t kMostRemedies = 6;
-
-/// A model of a step, in seconds, to which remedies can be applied.
-struct StepModel {
-  StepLines lines;
-  std::optional<BucketTimes> buckets;
-  double beyond_replay_s = 0;  ///< exposed transfer that the replay does not explain
-  double of_replay = 1;        ///< or the fraction of the replayed time that was really exposed
-};
 
 /// The bucket times of the repeat that is replayed: the first repeat that has them.
 std::optional<BucketTimes> buckets_of(const Cell& cell) {
@@ -44,25 +37,24 @@ double replayed(const BucketTimes& times, double backward_factor, double bytes_f
   return exposed_seconds(buckets, backward_factor * times.backward_s);
 }
 
+/// The measured step, to which remedies can be applied.
 class Trial {
  public:
-  explicit Trial(const EfficiencyLoss& loss) : loss_(loss) {
-    model_.lines = loss.lines;
-    model_.buckets = buckets_of(*loss.cell);
-    if (!model_.buckets) return;
+  explicit Trial(const EfficiencyLoss& loss) : loss_(loss), buckets_(buckets_of(*loss.cell)) {
+    if (!buckets_) return;
     const double exposed = loss.lines[Line::latency] + loss.lines[Line::transfer];
-    const double told = replayed(*model_.buckets, 1, 1, 1, 0);
+    const double told = replayed(*buckets_, 1, 1, 1, 0);
     if (told > exposed && told > 0)
-      model_.of_replay = exposed / told;
+      of_replay_ = exposed / told;
     else
-      model_.beyond_replay_s = exposed - told;
+      beyond_replay_s_ = exposed - told;
   }
-  [[nodiscard]] bool can_replay() const { return model_.buckets.has_value(); }
-  [[nodiscard]] double all_bytes() const { return model_.buckets->ends.back(); }
+  [[nodiscard]] bool can_replay() const { return buckets_.has_value(); }
+  [[nodiscard]] double all_bytes() const { return buckets_->ends.back(); }
 
   /// Seconds for as many samples as one measured step has.
   [[nodiscard]] double seconds(const std::vector<Remedy>& chosen) const {
-    StepLines lines = model_.lines;
+    StepLines lines = loss_.lines;
     double compute = 1, bytes = 1, bandwidth = 1, bucket_bytes = 0, steps = 1;
     double loader_threads = 0;
     for (const Remedy& remedy : chosen) {
@@ -93,17 +85,14 @@ class Trial {
           break;
       }
     }
-    const double before = lines[Line::compute];
-    double factor = compute;
-    if (steps > 1) factor *= steps * compute_of_larger();
-    lines[Line::compute] = before * factor;
+    const double factor = steps > 1 ? compute * (steps * compute_of_larger()) : compute;
+    lines[Line::compute] *= factor;
     // These grow with the number of images. Costs per step are shared by more images.
     for (const Line line : {Line::data_wait, Line::copy, Line::imbalance, Line::jitter}) lines[line] *= steps;
     if (can_replay()) {
       lines[Line::latency] = 0;
       lines[Line::transfer] =
-          model_.beyond_replay_s +
-          model_.of_replay * replayed(*model_.buckets, factor, bytes, bandwidth, bucket_bytes);
+          beyond_replay_s_ + of_replay_ * replayed(*buckets_, factor, bytes, bandwidth, bucket_bytes);
     }
     if (loader_threads > 0)
       lines[Line::data_wait] = steps * left_of_data_wait(loader_threads, lines.total() / steps);
@@ -112,9 +101,7 @@ class Trial {
 
   /// Compute per image at twice the batch, relative to now: interpolated between the two known batches.
   [[nodiscard]] double compute_of_larger() const {
-    const auto& baseline = *loss_.baseline;
-    const double here = static_cast<double>(loss_.cell->global_batch) / loss_.cell->workers;
-    const double there = static_cast<double>(baseline.global_batch) / baseline.workers;
+    const double here = loss_.cell->batch_per_worker(), there = loss_.baseline->batch_per_worker();
     if (loss_.mode == Mode::weak || loss_.batch_is_in_sharing || there <= here) return 1;
     const double whole = (loss_.alone_compute_s - loss_[LossPart::smaller_batch].seconds) * there / here;
     const double slope = (whole - loss_.alone_compute_s) / (there - here);
@@ -141,7 +128,9 @@ class Trial {
   }
 
   const EfficiencyLoss& loss_;
-  StepModel model_;
+  std::optional<BucketTimes> buckets_;
+  double beyond_replay_s_ = 0;  ///< exposed transfer that the replay does not explain
+  double of_replay_ = 1;        ///< or the fraction of the replayed time that was really exposed
 };
 
 int loader_threads_of(const Cell& cell) {
@@ -231,8 +220,7 @@ Remedies remedies(const EfficiencyLoss& loss) {
   const double now = trial.seconds({});
   for (Remedy& remedy : result.list) remedy.alone = 1 - trial.seconds({remedy}) / now;
   std::erase_if(result.list, [](const Remedy& remedy) { return remedy.alone < kWorthIt; });
-  std::stable_sort(result.list.begin(), result.list.end(),
-                   [](const Remedy& a, const Remedy& b) { return a.alone > b.alone; });
+  std::ranges::stable_sort(result.list, std::ranges::greater{}, &Remedy::alone);
   if (result.list.size() > kMostRemedies) result.list.resize(kMostRemedies);
   const auto saved = savings(trial, result.list);
   for (std::size_t i = 0; i < result.list.size(); ++i)

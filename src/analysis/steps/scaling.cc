@@ -8,7 +8,6 @@
 
 #include "analysis/compare/cell_labels.h"
 #include "analysis/compare/setup_groups.h"
-#include "analysis/steps/sweep.h"
 #include "base/text.h"
 
 namespace paceline::analysis {
@@ -33,9 +32,9 @@ std::string describe_baseline(const Cell& cell) {
 
 void fill_ratios(ScalingRow& row, const Cell& baseline, Mode mode) {
   const double growth = static_cast<double>(row.cell->workers) / baseline.workers;
-  row.epoch = epoch_speedup(baseline.epoch_s, row.cell->epoch_s);
+  row.epoch = ratio(baseline.epoch_s, row.cell->epoch_s);
   if (mode == Mode::weak) {
-    row.efficiency = weak_efficiency(baseline.step_s, row.cell->step_s);
+    row.efficiency = ratio(baseline.step_s, row.cell->step_s);
     row.speedup = scaled(row.efficiency, growth);
   } else {
     // With the same global batch the number of steps is the same, so the ratio of epochs is that of steps,
@@ -54,7 +53,7 @@ ScalingGroup make_group(std::int64_t batch, std::vector<const Cell*> cells, cons
   const auto is_own = [&](const Cell* cell) {
     return own == nullptr || circumstances(cell->record()) == *own;
   };
-  std::stable_sort(cells.begin(), cells.end(), [&](const Cell* a, const Cell* b) {
+  std::ranges::stable_sort(cells, [&](const Cell* a, const Cell* b) {
     return a->workers != b->workers ? a->workers < b->workers : is_own(a) && !is_own(b);
   });
   for (const Cell* cell : cells)
@@ -103,7 +102,7 @@ void append_groups(std::vector<ScalingGroup>& groups, std::int64_t batch,
   }
   std::vector<std::vector<const Cell*>> parts(scaled.size());
   for (const Cell* cell : members) {
-    const auto own = std::find(scaled.begin(), scaled.end(), circumstances(cell->record()));
+    const auto own = std::ranges::find(scaled, circumstances(cell->record()));
     parts[own == scaled.end() ? 0 : static_cast<std::size_t>(own - scaled.begin())].push_back(cell);
   }
   std::vector<const Cell*> baselines;
@@ -114,23 +113,6 @@ void append_groups(std::vector<ScalingGroup>& groups, std::int64_t batch,
   }
   const auto texts = different_circumstances(baselines);
   for (std::size_t i = 0; i < texts.size(); ++i) groups[first + i].circumstances = texts[i];
-}
-
-/// For each number of workers the row most similar to the baseline: a recommendation chooses among numbers of
-/// workers, not among versions.
-std::vector<const ScalingRow*> one_for_each_number_of_workers(const ScalingGroup& group) {
-  std::vector<const ScalingRow*> rows;
-  for (const ScalingRow& row : group.rows) {
-    if (!row.has_ratios) continue;
-    const auto same = std::find_if(rows.begin(), rows.end(), [&](const ScalingRow* other) {
-      return other->cell->workers == row.cell->workers;
-    });
-    if (same == rows.end())
-      rows.push_back(&row);
-    else if (!(*same)->is_baseline && row.verdict.remarks.size() < (*same)->verdict.remarks.size())
-      *same = &row;
-  }
-  return rows;
 }
 
 /// Whether the cells of one batch allow a comparison of numbers of workers.
@@ -146,14 +128,6 @@ bool is_scaled(const std::vector<const Cell*>& cells) {
 }  // namespace
 
 const char* name(Mode mode) { return mode == Mode::weak ? "weak" : "strong"; }
-
-Estimate weak_efficiency(const Estimate& step_baseline, const Estimate& step) {
-  return ratio(step_baseline, step);
-}
-
-Estimate epoch_speedup(const Estimate& epoch_baseline, const Estimate& epoch) {
-  return ratio(epoch_baseline, epoch);
-}
 
 std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode) {
   std::vector<ScalingGroup> groups;
@@ -174,38 +148,6 @@ std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode) {
     }
   }
   return groups;
-}
-
-FewestWorkers fewest_workers(const ScalingGroup& group) {
-  FewestWorkers result;
-  auto& candidates = result.candidates;
-  for (const ScalingRow* row : one_for_each_number_of_workers(group))
-    (row->cell->oversubscribed ? result.left_out : candidates).push_back(row);
-  if (candidates.empty()) return result;
-  const auto rate = [](const ScalingRow* row) { return row->cell->images_per_s; };
-  const ScalingRow* const best = *std::max_element(
-      candidates.begin(), candidates.end(),
-      [&](const ScalingRow* a, const ScalingRow* b) { return rate(a).median < rate(b).median; });
-  result.row = *std::find_if(candidates.begin(), candidates.end(), [&](const ScalingRow* row) {
-    return rate(row).median >= (1 - kKneeTolerance) * rate(best).median;
-  });
-  bool is_before = true;
-  for (const ScalingRow* other : candidates) {
-    if (other == result.row) {
-      is_before = false;
-      continue;
-    }
-    const Estimate share = is_before ? ratio(rate(other), rate(best)) : ratio(rate(result.row), rate(other));
-    const bool is_open = is_before ? share.high >= 1 - kKneeTolerance : share.low < 1 - kKneeTolerance;
-    if (is_open || !has_interval(share)) result.rivals.push_back(other);
-  }
-  return result;
-}
-
-std::vector<double> successive_speedups(std::span<const double> seconds) {
-  std::vector<double> speedups;
-  for (std::size_t i = 1; i < seconds.size(); ++i) speedups.push_back(seconds[i - 1] / seconds[i]);
-  return speedups;
 }
 
 }  // namespace paceline::analysis

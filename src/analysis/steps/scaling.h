@@ -23,10 +23,6 @@ namespace paceline::analysis {
 enum class Mode { weak, strong };
 [[nodiscard]] const char* name(Mode mode);
 
-// The formulas.
-[[nodiscard]] Estimate weak_efficiency(const Estimate& step_baseline, const Estimate& step);
-[[nodiscard]] Estimate epoch_speedup(const Estimate& epoch_baseline, const Estimate& epoch);
-
 struct ScalingRow {
   const Cell* cell = nullptr;
   bool is_baseline = false;
@@ -52,19 +48,6 @@ struct ScalingGroup {
   std::vector<ScalingRow> rows;  ///< by workers
 };
 
-/// How many workers of a group to use: the fewest within kKneeTolerance of the best throughput (sweep.h),
-/// since more of them only cost cores. Workers without a core each are never recommended, since one worker
-/// with more threads gains the same.
-struct FewestWorkers {
-  const ScalingRow* row = nullptr;  ///< null if no row has ratios
-  /// Other rows that may be the right choice: by the interval of the ratio of throughputs, or because there
-  /// is none. The rule is that of a sweep's knee.
-  std::vector<const ScalingRow*> rivals;
-  std::vector<const ScalingRow*> candidates;  ///< one for each number of workers
-  std::vector<const ScalingRow*> left_out;    ///< measured and comparable, but with more threads than cores
-};
-[[nodiscard]] FewestWorkers fewest_workers(const ScalingGroup& group);
-
 /// Groups of the mode, by model and data, then by batch, then by set-up (setup_groups.h). No group has two
 /// measured cells with equally many workers whose set-ups differ in anything that affects times, except
 /// circumstances. A single worker is the baseline of every way of joining workers, and may be in several
@@ -76,8 +59,5 @@ struct FewestWorkers {
 /// within each. Single cells of another version stay in the group, with a remark, as do those of a study that
 /// another version continued.
 [[nodiscard]] std::vector<ScalingGroup> scaling(std::span<const Cell> cells, Mode mode);
-
-/// Times for growing workers as successive speedups: 456, 380, 204 s give 1.20 and 1.86.
-[[nodiscard]] std::vector<double> successive_speedups(std::span<const double> seconds);
 
 }  // namespace paceline::analysis

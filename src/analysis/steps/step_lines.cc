@@ -1,9 +1,10 @@
 #include "analysis/steps/step_lines.h"
 
 #include <algorithm>
-#include <limits>
+#include <iterator>
 #include <numeric>
 
+#include "analysis/compare/cell.h"
 #include "base/error.h"
 
 namespace paceline::analysis {
@@ -14,15 +15,10 @@ double exposed_seconds(std::span<const ReplayedBucket> buckets, double backward_
   return std::max(0.0, end - backward_s);
 }
 
-std::optional<BucketLink> fit_buckets(std::span<const BucketTransfer> buckets) {
-  constexpr double kApart = 2;
-  double smallest = std::numeric_limits<double>::infinity(), largest = 0;
+std::optional<BucketLink> line_of_times(std::span<const TimedMessage> messages) {
   // Weighted by 1 / t^2, so that errors are relative: sums of 1, X, X^2, t, X t.
   double w = 0, x = 0, xx = 0, t = 0, xt = 0;
-  for (const auto& [bytes, seconds] : buckets) {
-    if (bytes <= 0 || seconds <= 0) continue;
-    smallest = std::min(smallest, bytes);
-    largest = std::max(largest, bytes);
+  for (const auto& [bytes, seconds] : messages) {
     const double weight = 1 / (seconds * seconds);
     w += weight;
     x += weight * bytes;
@@ -30,9 +26,8 @@ std::optional<BucketLink> fit_buckets(std::span<const BucketTransfer> buckets) {
     t += weight * seconds;
     xt += weight * bytes * seconds;
   }
-  if (largest < kApart * smallest || largest == 0) return std::nullopt;
   const double determinant = w * xx - x * x;
-  if (determinant <= 0) return std::nullopt;
+  if (!(determinant > 0)) return std::nullopt;
   const double alpha = (xx * t - x * xt) / determinant, slope = (w * xt - x * t) / determinant;
   // A value that no link can have is set to 0, and the other is fitted again.
   if (alpha < 0) return BucketLink{.alpha_s = 0, .seconds_per_byte = xt / xx};
@@ -40,11 +35,21 @@ std::optional<BucketLink> fit_buckets(std::span<const BucketTransfer> buckets) {
   return BucketLink{.alpha_s = alpha, .seconds_per_byte = slope};
 }
 
+std::optional<BucketLink> fit_buckets(std::span<const TimedMessage> buckets) {
+  constexpr double kApart = 2;
+  std::vector<TimedMessage> timed;
+  std::ranges::copy_if(buckets, std::back_inserter(timed),
+                       [](const TimedMessage& one) { return one.bytes > 0 && one.seconds > 0; });
+  if (timed.empty()) return std::nullopt;
+  const auto [smallest, largest] = std::ranges::minmax(timed, {}, &TimedMessage::bytes);
+  return largest.bytes < kApart * smallest.bytes ? std::nullopt : line_of_times(timed);
+}
+
 namespace {
 
 /// When the first `bytes` of the gradient are final.
 double ready_of(std::span<const double> ends, std::span<const double> ready_s, double bytes) {
-  const auto at = static_cast<std::size_t>(std::lower_bound(ends.begin(), ends.end(), bytes) - ends.begin());
+  const auto at = static_cast<std::size_t>(std::ranges::lower_bound(ends, bytes) - ends.begin());
   if (at >= ends.size()) return ready_s.back();
   const double begin = at == 0 ? 0 : ends[at - 1], before = at == 0 ? 0 : ready_s[at - 1];
   const double part = ends[at] > begin ? (bytes - begin) / (ends[at] - begin) : 1;
@@ -55,20 +60,15 @@ using measure::Phase;
 using measure::RankRecord;
 using measure::Record;
 
-double of_phase(const RankRecord& rank, Phase phase) { return rank.phases[static_cast<std::size_t>(phase)]; }
-
 /// Seconds of the rank's own work in the window, by the ledger.
 double own_of_ledger(const RankRecord& rank) {
-  double sum = 0;
-  for (const Phase phase :
-       {Phase::data_wait, Phase::copy, Phase::forward, Phase::backward, Phase::update, Phase::other})
-    sum += of_phase(rank, phase);
-  return sum;
+  using enum measure::Phase;
+  return seconds_in(rank, {data_wait, copy, forward, backward, update, other});
 }
 
 bool has_own(const Record& record) {
   const std::size_t steps = record.ranks.front().step_s.size();
-  return steps > 0 && std::all_of(record.ranks.begin(), record.ranks.end(), [&](const RankRecord& rank) {
+  return steps > 0 && std::ranges::all_of(record.ranks, [&](const RankRecord& rank) {
            return rank.own_s && rank.own_s->size() == steps && rank.step_s.size() == steps;
          });
 }
@@ -124,7 +124,7 @@ std::optional<BucketTimes> bucket_times(const Record& record) {
   }
   if (steps == 0) return std::nullopt;
   BucketTimes times;
-  std::vector<BucketTransfer> transfers;
+  std::vector<TimedMessage> transfers;
   const auto mean_of = [steps](const std::vector<double>& values) {
     return std::accumulate(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(steps), 0.0) /
            static_cast<double>(steps);
@@ -137,7 +137,7 @@ std::optional<BucketTimes> bucket_times(const Record& record) {
     transfers.push_back({.bytes = static_cast<double>(bucket.bytes), .seconds = times.transfer_s.back()});
   }
   times.backward_s =
-      of_phase(record.ranks.front(), Phase::backward) / static_cast<double>(record.window.steps);
+      seconds_in(record.ranks.front(), Phase::backward) / static_cast<double>(record.window.steps);
   times.link = fit_buckets(transfers);
   // In every step the backward pass takes equally long after its last bucket.
   const double behind = std::max(0.0, times.backward_s - times.ready_s.back());
@@ -163,7 +163,7 @@ SampledSteps::SampledSteps(const Record& record) {
   add_blocks(record);
   const RankRecord& rank = record.ranks[typical_];
   const double a_step = 1 / static_cast<double>(record.window.steps);
-  const auto mean = [&](Phase phase) { return a_step * of_phase(rank, phase); };
+  const auto mean = [&](Phase phase) { return a_step * seconds_in(rank, phase); };
   lines_[Line::compute] = mean(Phase::forward) + mean(Phase::backward);
   lines_[Line::data_wait] = mean(Phase::data_wait);
   lines_[Line::copy] = mean(Phase::copy);
@@ -203,7 +203,7 @@ void SampledSteps::choose_ranks(const Record& record) {
                              : own_of_ledger(rank));
   std::vector<std::size_t> order(own.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return own[a] < own[b]; });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return own[a] < own[b]; });
   typical_ = order[(order.size() - 1) / 2];
   slowest_ = order.back();
 }

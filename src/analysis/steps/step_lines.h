@@ -38,19 +38,26 @@ struct ReplayedBucket {
 /// Cost     linear
 [[nodiscard]] double exposed_seconds(std::span<const ReplayedBucket> buckets, double backward_s);
 
+/// A message, or a bucket, and how long it took.
+struct TimedMessage {
+  double bytes = 0;
+  double seconds = 0;  ///< a median, or a mean
+};
+
 /// T(X) = alpha + X / bandwidth for one number of workers, from its own buckets.
 struct BucketLink {
   double alpha_s = 0;           ///< per reduction, whatever its size
   double seconds_per_byte = 0;  ///< 1 / bandwidth
   [[nodiscard]] double seconds(double bytes) const { return alpha_s + bytes * seconds_per_byte; }
 };
-struct BucketTransfer {
-  double bytes = 0, seconds = 0;
-};
-/// The line through the buckets' transfer times that minimises relative errors, with no negative part.
-/// Nothing if the largest bucket is smaller than twice the smallest: similar sizes do not determine the
-/// latency.
-[[nodiscard]] std::optional<BucketLink> fit_buckets(std::span<const BucketTransfer> buckets);
+/// The line through the times that minimises relative errors, with no negative part: sizes span decades, so
+/// plain least squares would fit only the largest. Nothing if all have one size.
+///
+/// Requires  bytes and seconds above 0
+[[nodiscard]] std::optional<BucketLink> line_of_times(std::span<const TimedMessage> messages);
+/// The same of buckets that took time. Nothing if the largest is smaller than twice the smallest: similar
+/// sizes do not determine the latency.
+[[nodiscard]] std::optional<BucketLink> fit_buckets(std::span<const TimedMessage> buckets);
 
 /// The same gradient cut into buckets of `bucket_bytes`. The time at which each would be ready is
 /// interpolated linearly between the measured buckets. The rest at the end is a bucket of its own.

@@ -23,7 +23,7 @@ Circumstances most_measured_in(const std::vector<const Cell*>& cells) {
   for (const Cell* cell : cells) {
     if (!cell->is_measured()) continue;
     const auto here = circumstances(cell->record());
-    auto same = std::find_if(found.begin(), found.end(), [&](const auto& one) { return one.first == here; });
+    auto same = std::ranges::find_if(found, [&](const auto& one) { return one.first == here; });
     if (same == found.end()) same = found.insert(found.end(), {here, {}});
     same->second.insert(cell->local_batch);
   }
@@ -41,7 +41,7 @@ Circumstances most_measured_in(const std::vector<const Cell*>& cells) {
 void leave_others_off(std::vector<SweepPoint>& points, const Circumstances& chosen) {
   for (SweepPoint& point : points) {
     if (!point.on_curve || circumstances(point.cell->record()) == chosen) continue;
-    const auto other = std::find_if(points.begin(), points.end(), [&](const SweepPoint& one) {
+    const auto other = std::ranges::find_if(points, [&](const SweepPoint& one) {
       return one.on_curve && one.cell->local_batch == point.cell->local_batch &&
              circumstances(one.cell->record()) == chosen;
     });
@@ -56,12 +56,10 @@ void leave_others_off(std::vector<SweepPoint>& points, const Circumstances& chos
 
 /// The part of a set-up that must agree if cells of other kinds are used as one point of a sweep.
 Setup without_sizes(const Cell& cell) {
-  Setup rest = cell.setup;
-  std::erase_if(rest, [](const SetupEntry& entry) {
-    return entry.kind == SetupKind::part || entry.kind == SetupKind::size ||
-           (entry.kind == SetupKind::setting && measure::role_of(entry.name) == measure::SettingRole::size);
+  return some_of(cell.setup, [](const SetupEntry& entry) {
+    return entry.kind != SetupKind::part && entry.kind != SetupKind::size &&
+           (entry.kind != SetupKind::setting || measure::role_of(entry.name) != measure::SettingRole::size);
   });
-  return rest;
 }
 
 /// The cells of one model that form sweeps, by number of workers.
@@ -73,7 +71,7 @@ std::map<int, std::vector<const Cell*>> cells_to_sweep(const std::vector<const C
   for (const Cell* cell : cells) {
     if (cell->kind == "sweep" || !cell->is_in_sweep) continue;
     auto& members = own[cell->workers];
-    if (std::none_of(members.begin(), members.end(), [&](const Cell* other) {
+    if (std::ranges::none_of(members, [&](const Cell* other) {
           return other->local_batch == cell->local_batch && without_sizes(*other) == without_sizes(*cell);
         }))
       members.push_back(cell);
@@ -85,7 +83,7 @@ std::map<int, std::vector<const Cell*>> cells_to_sweep(const std::vector<const C
     for (const Cell* cell : cells) {
       if (cell->kind == "converge" || cell->workers != 1 || cell->is_measured() != measured) continue;
       batches.insert(cell->local_batch);
-      const bool is_there = std::any_of(distinct.begin(), distinct.end(), [&](const Cell* other) {
+      const bool is_there = std::ranges::any_of(distinct, [&](const Cell* other) {
         return other->local_batch == cell->local_batch &&
                (!measured || without_sizes(*other) == without_sizes(*cell));
       });
@@ -154,7 +152,7 @@ void find_knee(Sweep& sweep) {
     places.push_back(i);
   }
   if (rates.empty()) return;
-  sweep.best = places[static_cast<std::size_t>(std::max_element(rates.begin(), rates.end()) - rates.begin())];
+  sweep.best = places[static_cast<std::size_t>(std::ranges::max_element(rates) - rates.begin())];
   sweep.knee = places[knee(rates)];
   find_rivals(sweep, places);
 }
@@ -170,30 +168,28 @@ bool is_at_the_end_of_data(const measure::Record& record) {
 }
 
 void find_limits(Sweep& sweep) {
-  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
-    const SweepPoint& point = sweep.points[i];
-    if (point.limit == Limit::memory && !sweep.memory_ends) sweep.memory_ends = i;
-    if (point.limit == Limit::data && !sweep.data_ends) sweep.data_ends = i;
-    const bool planned =
+  bool memory_ends = false;
+  for (const SweepPoint& point : sweep.points) {
+    memory_ends = memory_ends || point.limit == Limit::memory;
+    const bool was_measured = point.limit == Limit::none;
+    const bool is_planned =
         point.limit == Limit::not_timed && point.cell->status == "skipped" && point.plan_bytes > 0;
-    if (point.limit != Limit::none && !planned) continue;
+    if (!was_measured && !is_planned) continue;
     sweep.largest_that_fits = point.cell->local_batch;
-    sweep.largest_was_measured = point.limit == Limit::none;
     sweep.largest_met = is_at_the_end_of_data(point.cell->record()) ? Limit::data
-                        : sweep.largest_was_measured                ? Limit::none
+                        : was_measured                              ? Limit::none
                                                                     : Limit::memory;
   }
-  if (sweep.largest_met == Limit::none && sweep.memory_ends) sweep.largest_met = Limit::memory;
+  if (sweep.largest_met == Limit::none && memory_ends) sweep.largest_met = Limit::memory;
 }
 
 /// Requires   `members` is not empty
 Sweep make_sweep(std::vector<const Cell*> members) {
-  std::stable_sort(members.begin(), members.end(),
-                   [](const Cell* a, const Cell* b) { return a->local_batch < b->local_batch; });
+  std::ranges::stable_sort(members, {}, &Cell::local_batch);
   Sweep result;
   result.workers = members.front()->workers;
   const auto chosen = most_measured_in(members);
-  const auto first = std::find_if(members.begin(), members.end(), [&](const Cell* cell) {
+  const auto first = std::ranges::find_if(members, [&](const Cell* cell) {
     return limit_of(*cell) == Limit::none && circumstances(cell->record()) == chosen;
   });
   for (const Cell* cell : members) {
@@ -206,8 +202,8 @@ Sweep make_sweep(std::vector<const Cell*> members) {
     result.points.push_back(std::move(point));
   }
   leave_others_off(result.points, chosen);
-  result.on_curve = static_cast<int>(std::count_if(result.points.begin(), result.points.end(),
-                                                   [](const SweepPoint& point) { return point.on_curve; }));
+  result.on_curve = static_cast<int>(
+      std::ranges::count_if(result.points, [](const SweepPoint& point) { return point.on_curve; }));
   find_knee(result);
   find_limits(result);
   return result;
@@ -217,7 +213,7 @@ Sweep make_sweep(std::vector<const Cell*> members) {
 
 std::size_t knee(std::span<const double> images_per_s) {
   base::expects(!images_per_s.empty(), "a knee is of at least one point");
-  const double best = *std::max_element(images_per_s.begin(), images_per_s.end());
+  const double best = *std::ranges::max_element(images_per_s);
   std::size_t at = 0;
   while (images_per_s[at] < (1 - kKneeTolerance) * best) ++at;
   return at;

@@ -47,11 +47,9 @@ struct Sweep {
   /// or because they have no interval. Otherwise empty.
   std::vector<std::size_t> undecided;
   std::optional<std::int64_t> largest_that_fits;  ///< local batch; measured, or predicted to fit
-  bool largest_was_measured = false;
   /// What ended the growth at largest_that_fits: memory, data, or neither (no larger batch was asked for).
   Limit largest_met = Limit::none;
-  int on_curve = 0;                                   ///< number of points on the curve
-  std::optional<std::size_t> memory_ends, data_ends;  ///< index of the first point that exceeds it
+  int on_curve = 0;  ///< number of points on the curve
 };
 
 /// All measured sweeps, by model and data, workers and set-up. Within a sweep all cells have the same set-up

@@ -25,27 +25,25 @@ struct AloneAtBatch {
   bool is_baseline = false;
 };
 
-double batch_per_worker(const Cell& cell) { return static_cast<double>(cell.global_batch) / cell.workers; }
-
 AloneAtBatch alone_at(const Cell& baseline, double batch, std::span<const Cell* const> alone) {
   AloneAtBatch result;
-  if (batch_per_worker(baseline) == batch) {
+  if (baseline.batch_per_worker() == batch) {
     result.is_baseline = true;
     return result;
   }
   const Cell *below = nullptr, *above = nullptr;
   const auto consider = [&](const Cell& cell) {
-    const double there = batch_per_worker(cell);
-    if (there <= batch && (below == nullptr || there > batch_per_worker(*below))) below = &cell;
-    if (there >= batch && (above == nullptr || there < batch_per_worker(*above))) above = &cell;
+    const double there = cell.batch_per_worker();
+    if (there <= batch && (below == nullptr || there > below->batch_per_worker())) below = &cell;
+    if (there >= batch && (above == nullptr || there < above->batch_per_worker())) above = &cell;
   };
   consider(baseline);
   for (const Cell* cell : alone) consider(*cell);
-  if (below != nullptr && batch_per_worker(*below) == batch) {
+  if (below != nullptr && below->batch_per_worker() == batch) {
     result.terms.push_back({SampledCell(*below), 1});
   } else if (below != nullptr && above != nullptr) {
     const double part =
-        (batch - batch_per_worker(*below)) / (batch_per_worker(*above) - batch_per_worker(*below));
+        (batch - below->batch_per_worker()) / (above->batch_per_worker() - below->batch_per_worker());
     result.terms.push_back({SampledCell(*below), 1 - part});
     result.terms.push_back({SampledCell(*above), part});
   }
@@ -58,20 +56,13 @@ struct Lines {
 };
 
 Losses losses_of(const Lines& lines, double share) {
-  const auto beyond = [&](Line line) { return lines.cell[line] - share * lines.baseline[line]; };
-  Losses losses{};
-  const auto set = [&](LossPart part, double seconds) { losses[static_cast<std::size_t>(part)] = seconds; };
-  set(LossPart::smaller_batch, lines.alone_compute_s - share * lines.baseline[Line::compute]);
-  set(LossPart::sharing, lines.cell[Line::compute] - lines.alone_compute_s);
-  set(LossPart::imbalance, beyond(Line::imbalance));
-  set(LossPart::jitter, beyond(Line::jitter));
-  set(LossPart::other_wait, beyond(Line::other_wait));
-  set(LossPart::latency, beyond(Line::latency));
-  set(LossPart::transfer, beyond(Line::transfer));
-  set(LossPart::data_wait, beyond(Line::data_wait));
-  set(LossPart::copy, beyond(Line::copy));
-  set(LossPart::update, beyond(Line::update));
-  set(LossPart::other, beyond(Line::other));
+  // Smaller batch and sharing; then the parts that are lines.
+  Losses losses{lines.alone_compute_s - share * lines.baseline[Line::compute],
+                lines.cell[Line::compute] - lines.alone_compute_s};
+  for (auto part = static_cast<std::size_t>(LossPart::imbalance); part < kLossParts; ++part) {
+    const Line line = line_of(static_cast<LossPart>(part));
+    losses[part] = lines.cell[line] - share * lines.baseline[line];
+  }
   return losses;
 }
 
@@ -91,7 +82,6 @@ class Sampled {
   }
   [[nodiscard]] double share_of_alone() const { return alone_.is_baseline ? 1 : share_; }
   [[nodiscard]] bool knows_alone() const { return alone_.is_baseline || !alone_.terms.empty(); }
-  [[nodiscard]] const SampledCell& baseline() const { return baseline_; }
   [[nodiscard]] const SampledCell& cell() const { return cell_; }
   [[nodiscard]] bool has_spread() const {
     return baseline_.has_spread() && cell_.has_spread() &&
@@ -122,7 +112,7 @@ StepLines mean_lines_of(std::span<const StepLines> lines) {
 
 /// By the whole step; the mean of the two of an even number.
 StepLines middle_lines_of(std::vector<StepLines> lines) {
-  std::sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.total() < b.total(); });
+  std::ranges::sort(lines, {}, &StepLines::total);
   const std::size_t half = (lines.size() - 1) / 2;
   return mean_lines_of(std::span(lines).subspan(half, lines.size() - 2 * half));
 }
@@ -214,7 +204,7 @@ EfficiencyLoss efficiency_loss(const Cell& baseline, const Cell& cell, Mode mode
   base::expects(cell.workers >= baseline.workers, "a loss is that of more workers");
   const double share =
       mode == Mode::weak ? 1 : static_cast<double>(baseline.workers) / static_cast<double>(cell.workers);
-  const double batch = mode == Mode::weak ? batch_per_worker(baseline) : batch_per_worker(cell);
+  const double batch = mode == Mode::weak ? baseline.batch_per_worker() : cell.batch_per_worker();
   const Sampled sampled(baseline, cell, share, alone_at(baseline, batch, alone));
   const auto lines = sampled.lines([](const SampledCell& one) { return one.mean(); });
   EfficiencyLoss loss{.baseline = &baseline, .cell = &cell, .mode = mode};

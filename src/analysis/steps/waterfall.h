@@ -38,6 +38,9 @@ enum class LossPart : std::uint8_t {
   other,
 };
 inline constexpr std::size_t kLossParts = 11;
+/// The line behind a part from imbalance on: these are in the order of the lines.
+[[nodiscard]] constexpr Line line_of(LossPart part) { return static_cast<Line>(static_cast<int>(part) - 1); }
+static_assert(line_of(LossPart::imbalance) == Line::imbalance && line_of(LossPart::other) == Line::other);
 [[nodiscard]] const char* name(LossPart part);  ///< "smaller batch", "exposed transfer", ...
 
 struct LossFigure {
@@ -88,7 +91,7 @@ class SampledCell {
   [[nodiscard]] StepLines draw_middle(base::Rng& rng) const;  ///< of repeats and steps drawn as by draw()
   template <typename Knows>
   [[nodiscard]] bool all(Knows knows) const {
-    return std::all_of(repeats_.begin(), repeats_.end(), knows);
+    return std::ranges::all_of(repeats_, knows);
   }
 
  private:

@@ -10,21 +10,6 @@ namespace {
 
 constexpr double kSecondsOfAnHour = 3600;
 
-/// Which end of the steps' intervals is taken for true.
-enum class StepEnd : std::uint8_t { low, value, high };
-
-double end_of_step(const Predicted& figure, StepEnd end) {
-  switch (end) {
-    case StepEnd::low:
-      return figure.low;
-    case StepEnd::value:
-      return figure.value;
-    case StepEnd::high:
-      return figure.high;
-  }
-  return figure.value;
-}
-
 /// One batch that N workers can have.
 struct TriedBatch {
   std::int64_t local_batch = 1;
@@ -33,12 +18,12 @@ struct TriedBatch {
   Predicted evaluations_s;  ///< spread over the steps: of each
 };
 
-/// What may be true: a curve, and which end of the steps.
+/// What may be true: a curve, and which figure of the steps, their value or an end of the interval.
 struct Scenario {
   StepsLaw law;
-  StepEnd end = StepEnd::value;
+  double Predicted::*figure = &Predicted::value;
   [[nodiscard]] double seconds(const TriedBatch& tried) const {
-    return law.steps(tried.batch) * (end_of_step(tried.step_s, end) + end_of_step(tried.evaluations_s, end));
+    return law.steps(tried.batch) * (tried.step_s.*figure + tried.evaluations_s.*figure);
   }
 };
 
@@ -58,10 +43,6 @@ struct WorkersPlan {
   [[nodiscard]] double cost_of(double seconds) const { return price * seconds / kSecondsOfAnHour; }
 };
 
-Predicted scaled_figure(double factor, const Predicted& figure) {
-  return {.value = factor * figure.value, .low = factor * figure.low, .high = factor * figure.high};
-}
-
 WorkersPlan plan_of(const TargetQuestion& question, std::int64_t workers) {
   WorkersPlan plan{
       .workers = workers,
@@ -79,16 +60,16 @@ WorkersPlan plan_of(const TargetQuestion& question, std::int64_t workers) {
     plan.tried.push_back({.local_batch = local,
                           .batch = batch,
                           .step_s = *step,
-                          .evaluations_s = scaled_figure(evaluations / number, question.evaluation_s)});
+                          .evaluations_s = question.evaluation_s.scaled(evaluations / number)});
   }
   return plan;
 }
 
 std::vector<Scenario> scenarios_of(const TargetQuestion& question) {
-  std::vector<Scenario> all{{question.steps, StepEnd::value}};
-  for (const auto& law : question.possible) all.push_back({law, StepEnd::value});
-  all.push_back({question.steps, StepEnd::low});
-  all.push_back({question.steps, StepEnd::high});
+  std::vector<Scenario> all{{.law = question.steps}};
+  for (const auto& law : question.possible) all.push_back({.law = law});
+  all.push_back({question.steps, &Predicted::low});
+  all.push_back({question.steps, &Predicted::high});
   return all;
 }
 
@@ -128,7 +109,7 @@ TargetPoint point_at_best(const WorkersPlan& plan, const TargetQuestion& questio
   point.step_s = chosen.step_s;
   point.time_s = joined_intervals(point.steps, sum_of_parts(chosen.evaluations_s, chosen.step_s));
   point.evaluations_s = steps * chosen.evaluations_s.value;
-  point.cost = scaled_figure(plan.cost_of(1), point.time_s);
+  point.cost = point.time_s.scaled(plan.cost_of(1));
   point.is_at_end = question.from_batch < question.to_batch && (best == 0 || best + 1 == plan.tried.size());
   return point;
 }

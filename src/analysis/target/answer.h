@@ -10,9 +10,8 @@
 /// workers. Of N workers the price does not depend on the batch, so the soonest batch is also the cheapest.
 ///
 /// An interval of a time joins that of its steps and that of its step, with its part of the evaluations, in
-/// quadrature, in logarithms. An
-/// interval of a choice (a batch, a number of workers) has all that are chosen by some curve S(B) which the
-/// runs do not exclude, or by the ends of the steps' intervals.
+/// quadrature, in logarithms. An interval of a choice (a batch, a number of workers) has all that are chosen
+/// by some curve S(B) which the runs do not exclude, or by the ends of the steps' intervals.
 
 #include <cstdint>
 #include <functional>

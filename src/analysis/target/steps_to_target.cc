@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -21,7 +20,6 @@
 namespace paceline::analysis {
 namespace {
 
-using measure::find_text;
 using measure::Record;
 using measure::SettingRole;
 
@@ -173,11 +171,6 @@ Fitted fitted(std::span<const StepsPoint> points) {
   return {.shape = Shape::fits, .fit = std::move(fit)};
 }
 
-std::string setting_text(const Record& record, measure::Setting setting) {
-  const auto* text = find_text(record.settings, setting);
-  return text != nullptr ? *text : "";
-}
-
 /// A study's record of a training that failed knows the rate only as it was asked for.
 double rate_of(const Record& record) {
   if (record.learning_rate.peak > 0) return record.learning_rate.peak;
@@ -319,23 +312,16 @@ bool are_of_one_subject(const Record& a, const Record& b) {
 
 /// The settings in which a curve differs from the others of its model and data.
 std::string difference_of(const TrainedCurve& curve, const std::vector<TrainedCurve>& all) {
-  const auto text_in = [](const TrainedCurve& one, const std::string& key) {
-    const auto found = one.rule.find(key);
-    return found == one.rule.end() ? std::string() : found->second;
-  };
-  std::set<std::string> keys;
+  measure::SettingTexts own;
   for (const TrainedCurve& other : all) {
     if (!are_of_one_subject(*other.first, *curve.first)) continue;
-    for (const auto* rule : {&curve.rule, &other.rule})
-      for (const auto& [key, text] : *rule)
-        if (text_in(curve, key) != text_in(other, key)) keys.insert(key);
+    for (const auto& [key, text, there] : different_settings(curve.rule, other.rule))
+      own.emplace(key, text_or(text, ""));
   }
-  keys.erase("target");  // the quantity and the value say it
+  own.erase("target");  // the quantity and the value say it
   std::vector<std::string> texts;
-  for (const auto& key : keys) {
-    const auto text = text_in(curve, key);
+  for (const auto& [key, text] : own)
     texts.push_back(text.empty() ? "no " + key : fmt::format("{} {}", key, text));
-  }
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -32,15 +31,6 @@ struct StepTable {
   std::vector<std::int64_t> local_batches;  ///< ascending
   std::int64_t lacks_link = 0;              ///< the fewest workers whose network is not known; 0: none
 };
-
-/// 1, 2, 3, 4, 6, 8, 12 ...
-std::set<std::int64_t> usual_local_batches(std::int64_t largest) {
-  std::set<std::int64_t> batches;
-  for (std::int64_t two = 1; two <= largest; two *= 2)
-    for (const std::int64_t local : {two, two + two / 2})
-      if (local <= largest) batches.insert(local);
-  return batches;
-}
 
 /// Of a global batch, for each of these numbers of workers.
 std::set<std::int64_t> local_batches_of(std::int64_t global_batch, const std::vector<std::int64_t>& workers) {
@@ -73,8 +63,7 @@ Predicted evaluation_seconds(const StepsToTarget& curve) {
   for (const auto* record : curve.records) {
     if (!record->evaluations || record->evaluations->empty() || record->ranks.empty()) continue;
     double seconds = 0;
-    for (const auto& rank : record->ranks)
-      seconds += rank.phases[static_cast<std::size_t>(measure::Phase::evaluation)];
+    for (const auto& rank : record->ranks) seconds += seconds_in(rank, measure::Phase::evaluation);
     all.push_back(seconds / static_cast<double>(record->evaluations->size()));
   }
   if (all.empty()) return {};
@@ -95,10 +84,9 @@ QuestionOfRecords target_question(const StepsToTarget& curve, const StepModel& m
         "--global-batch {} is outside of the batches that were trained, {} to {}, and nothing is guessed "
         "beyond them; converge --compare batches trains others",
         global_batch, fit.from_batch, fit.to_batch);
-  const auto table = std::make_shared<const StepTable>(
-      step_table(model, request,
-                 global_batch > 0 ? local_batches_of(global_batch, request.workers)
-                                  : usual_local_batches(fit.to_batch)));
+  const auto table = std::make_shared<const StepTable>(step_table(
+      model, request,
+      global_batch > 0 ? local_batches_of(global_batch, request.workers) : half_octaves(1, fit.to_batch)));
   if (table->steps.empty())
     base::fail(
         base::ErrorKind::data, "the records time no step of {}: sweep or scale with such batches measures it",

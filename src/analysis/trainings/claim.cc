@@ -1,9 +1,12 @@
 #include "analysis/trainings/claim.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
+#include "analysis/compare/interval.h"
 #include "base/error.h"
 #include "measure/statistics.h"
 
@@ -16,17 +19,6 @@ constexpr double kMostOrders = 200'000;
 constexpr double kErrorOfNoWorse = 1.645, kMissed = 0.842;
 /// Sums of the same accuracies in another order are equal but for rounding.
 constexpr double kRounding = 1e-12;
-
-double sum(std::span<const double> values) {
-  double total = 0;
-  for (const double value : values) total += value;
-  return total;
-}
-
-double variance(std::span<const double> values) {
-  const double spread = measure::standard_deviation(values);
-  return spread * spread;
-}
 
 std::vector<double> accuracies_of(std::span<const SeedAccuracy> seeds) {
   std::vector<double> accuracies;
@@ -51,7 +43,7 @@ void permute_signs(Claim& claim, std::span<const double> differences) {
   const double orders = std::ldexp(1.0, static_cast<int>(n));
   claim.least_p = 1 / orders;
   if (orders > kMostOrders) return;
-  const double seen = sum(differences) + kRounding;
+  const double seen = std::accumulate(differences.begin(), differences.end(), 0.0) + kRounding;
   std::size_t as_low = 0;
   for (std::size_t signs = 0; signs < (std::size_t{1} << n); ++signs) {
     double total = 0;
@@ -72,7 +64,7 @@ void permute_sides(Claim& claim, std::span<const double> baseline, std::span<con
   if (orders > kMostOrders) return;
   std::vector<char> is_other(all.size(), 0);
   std::fill(is_other.begin(), is_other.begin() + static_cast<std::ptrdiff_t>(other.size()), 1);
-  const double seen = sum(other) + kRounding;
+  const double seen = std::accumulate(other.begin(), other.end(), 0.0) + kRounding;
   double as_low = 0;
   do {
     double total = 0;
@@ -91,17 +83,8 @@ ClaimVerdict verdict_of(const Claim& claim) {
 }  // namespace
 
 const char* word_of(ClaimVerdict verdict) {
-  switch (verdict) {
-    case ClaimVerdict::no_worse:
-      return "no worse";
-    case ClaimVerdict::worse_within_margin:
-      return "worse, within the margin";
-    case ClaimVerdict::worse:
-      return "worse";
-    case ClaimVerdict::not_decided:
-      return "not decided";
-  }
-  return "";
+  constexpr std::array kWords{"no worse", "worse, within the margin", "worse", "not decided"};
+  return kWords[static_cast<std::size_t>(verdict)];
 }
 
 std::optional<Claim> claim(std::span<const SeedAccuracy> baseline, std::span<const SeedAccuracy> other,

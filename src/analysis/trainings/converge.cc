@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
+#include <functional>
 
 #include "analysis/compare/cell_labels.h"
 #include "analysis/compare/consistency.h"
-#include "measure/setting.h"
 
 namespace paceline::analysis {
 namespace {
@@ -26,14 +24,11 @@ std::optional<double> last_accuracy(const Record& record) {
 }
 
 /// The record's --seed; "": older records lack it.
-std::string seed_of(const Record& record) {
-  const auto* seed = find_text(record.settings, "seed");
-  return seed != nullptr ? *seed : "";
-}
+std::string seed_of(const Record& record) { return setting_text(record, "seed"); }
 
 bool has_accuracy(const Cell& cell) {
-  return std::any_of(cell.records.begin(), cell.records.end(),
-                     [](const Record* record) { return last_accuracy(*record).has_value(); });
+  return std::ranges::any_of(cell.records,
+                             [](const Record* record) { return last_accuracy(*record).has_value(); });
 }
 
 /// The trainings to compare: those of `converge`, and those of `train` if they stand beside others. Whoever
@@ -43,7 +38,7 @@ std::vector<const Cell*> trainings(std::span<const Cell> cells) {
   const auto is_studied = [](const Cell& cell) {
     return cell.kind == "converge" && find_text(cell.record().settings, "target") == nullptr;
   };
-  const auto study = std::find_if(cells.begin(), cells.end(), is_studied);
+  const auto study = std::ranges::find_if(cells, is_studied);
   for (const Cell& cell : cells) {
     // How long one that ends at a target is depends on its accuracy: target/steps_to_target.h compares them.
     if (find_text(cell.record().settings, "target") != nullptr) continue;
@@ -77,7 +72,7 @@ std::string name_among(const Cell& cell, const std::vector<const Cell*>& all) {
   std::string name = cell.label;
   for (const auto& [setting, value] : cell.record().settings) {
     if (!is_named_in_training(setting)) continue;
-    const bool differs = std::any_of(all.begin(), all.end(), [&](const Cell* other) {
+    const bool differs = std::ranges::any_of(all, [&](const Cell* other) {
       const auto there = other->record().settings.find(setting);
       return there == other->record().settings.end() || there->second != value;
     });
@@ -143,18 +138,10 @@ std::vector<SeedAccuracy> accuracies_by_seed(const Variant& variant) {
 /// Names of the cells. Cells of two versions of a study have the same names; what tells them apart is added.
 std::vector<std::string> names_of_cells(const std::vector<const Cell*>& all) {
   std::vector<std::string> names;
-  std::map<std::string, std::vector<std::size_t>> places;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    names.push_back(name_among(*all[i], all));
-    places[names.back()].push_back(i);
-  }
-  for (const auto& [name, alike] : places) {
-    std::vector<const Cell*> cells;
-    for (const std::size_t i : alike) cells.push_back(all[i]);
-    const auto apart = differences(cells);
-    for (std::size_t k = 0; k < alike.size(); ++k)
-      if (!apart[k].empty()) names[alike[k]] += ", " + apart[k];
-  }
+  for (const Cell* cell : all) names.push_back(name_among(*cell, all));
+  const auto apart = differences_within(names, all, [](const auto& alike) { return differences(alike); });
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!apart[i].empty()) names[i] += ", " + apart[i];
   return names;
 }
 
@@ -168,15 +155,9 @@ bool is_of_batch_or_execution(std::string_view key) {
 /// Whether the training rules are the same: only the batch, or the number of workers that share it, differs.
 bool has_same_rule(const Record& a, const Record& b) {
   if (a.learning_rate.peak != b.learning_rate.peak) return false;
-  std::set<std::string> names;
-  for (const Record* record : {&a, &b})
-    for (const auto& [name, value] : record->settings) names.insert(name);
-  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+  return std::ranges::all_of(different_settings(a.settings, b.settings), [](const SettingDifference& one) {
     // The resulting rates are equal, as checked above, so the rule that scales them may differ.
-    if (is_of_batch_or_execution(name) || measure::role_of(name) == SettingRole::lr_scaling) return true;
-    const auto x = a.settings.find(name);
-    const auto y = b.settings.find(name);
-    return x != a.settings.end() && y != b.settings.end() && x->second == y->second;
+    return is_of_batch_or_execution(one.key) || measure::role_of(one.key) == SettingRole::lr_scaling;
   });
 }
 
@@ -235,9 +216,8 @@ void find_best(Convergence& result) {
   std::vector<std::size_t> remedies;
   for (std::size_t i = 0; i < variants.size(); ++i)
     if (variants[i].large == result.large && variants[i].given_back.value_or(0) > 0) remedies.push_back(i);
-  std::stable_sort(remedies.begin(), remedies.end(), [&](std::size_t a, std::size_t b) {
-    return *variants[a].given_back > *variants[b].given_back;
-  });
+  std::ranges::stable_sort(remedies, std::ranges::greater{},
+                           [&](std::size_t i) { return *variants[i].given_back; });
   for (const std::size_t i : remedies)
     if (i == remedies.front() || difference(variants[i], variants[remedies.front()]).is_noise())
       result.give_back_most.push_back(i);
@@ -297,11 +277,7 @@ std::optional<Variant> variant_of(const Cell& cell) {
   variant.accuracy = measure::mean(accuracies);
   variant.standard_error =
       measure::accuracy_standard_error(accuracies, static_cast<long>(last->data.test_samples));
-  const double spread = measure::standard_deviation(accuracies);
-  variant.seed_variance = spread * spread / variant.seeds;
-  const auto [low, high] = std::minmax_element(accuracies.begin(), accuracies.end());
-  variant.lowest = *low;
-  variant.highest = *high;
+  variant.seed_variance = variance(accuracies) / variant.seeds;
   if (!losses.empty()) variant.test_loss = measure::mean(losses);
   variant.peak_lr = last->learning_rate.peak;
   return variant;
@@ -311,19 +287,9 @@ std::string changed_settings(const Record& baseline, const Record& variant) {
   const auto is_free = [](std::string_view key) {  // lr-batch only qualifies scale-lr, which is named
     return is_of_batch_or_execution(key) || key == Setting("lr-batch").key();
   };
-  std::set<std::string> names;
-  for (const Record* record : {&baseline, &variant})
-    for (const auto& [name, value] : record->settings)
-      if (!is_free(name)) names.insert(name);
   std::vector<std::string> changed;
-  for (const std::string& name : names) {
-    const auto before = baseline.settings.find(name);
-    const auto here = variant.settings.find(name);
-    if (here == variant.settings.end())
-      changed.push_back("no " + name);
-    else if (before == baseline.settings.end() || before->second != here->second)
-      changed.push_back(fmt::format("{} {}", name, here->second));
-  }
+  for (const auto& [name, before, here] : different_settings(baseline.settings, variant.settings))
+    if (!is_free(name)) changed.push_back(here == nullptr ? "no " + name : fmt::format("{} {}", name, *here));
   return fmt::format("{}", fmt::join(changed, ", "));
 }
 

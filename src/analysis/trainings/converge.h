@@ -61,8 +61,7 @@ struct Variant {
   [[nodiscard]] int failed() const { return static_cast<int>(failures.size()); }
   double accuracy = 0;  ///< mean over seeds, last epoch
   double standard_error = 0;
-  double seed_variance = 0;        ///< the part of standard_error^2 due to the spread over seeds
-  double lowest = 0, highest = 0;  ///< over seeds
+  double seed_variance = 0;  ///< the part of standard_error^2 due to the spread over seeds
   std::optional<double> test_loss;
   double training_s = 0;  ///< of the last seed, without evaluation
   double epoch_s = 0;     ///< median over its whole epochs

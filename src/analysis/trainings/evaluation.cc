@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <utility>
 
 namespace paceline::analysis {
@@ -35,9 +36,8 @@ std::vector<std::vector<const Record*>> groups(std::span<const Record> records) 
   std::vector<std::vector<const Record*>> found;
   for (const Record& record : records) {
     if (record.kind != "search") continue;
-    const auto place = std::find_if(found.begin(), found.end(), [&](const auto& group) {
-      return is_of_one_search(*group.front(), record);
-    });
+    const auto place = std::ranges::find_if(
+        found, [&](const auto& group) { return is_of_one_search(*group.front(), record); });
     (place == found.end() ? found.emplace_back() : *place).push_back(&record);
   }
   return found;
@@ -66,8 +66,8 @@ double error_of(const std::vector<double>& accuracies, std::int64_t samples) {
 std::optional<Difference> to_best(const SearchTrial& trial, const SearchTrial& best,
                                   std::span<const Record* const> records, std::int64_t samples) {
   const auto then = measure::candidates(records, trial.epochs);
-  const auto found = std::find_if(then.begin(), then.end(),
-                                  [&](const Candidate& one) { return one.name == best.candidate.name; });
+  const auto found =
+      std::ranges::find_if(then, [&](const Candidate& one) { return one.name == best.candidate.name; });
   if (found == then.end() || !found->failure.empty()) return std::nullopt;
   auto result = difference(found->accuracy, error_of(found->accuracies, samples), trial.candidate.accuracy,
                            trial.standard_error);
@@ -178,8 +178,7 @@ std::string contradiction_in(const EvaluationRecord& record) {
   const std::size_t classes = record.classes.size();
   if (record.samples <= 0) return "no image was evaluated";
   if (record.confusion.size() != classes ||
-      std::any_of(record.confusion.begin(), record.confusion.end(),
-                  [&](const auto& row) { return row.size() != classes; }))
+      std::ranges::any_of(record.confusion, [&](const auto& row) { return row.size() != classes; }))
     return fmt::format("the confusion matrix is not {0} x {0}, as many as there are classes", classes);
   std::int64_t sum = 0, diagonal = 0;
   for (std::size_t i = 0; i < classes; ++i)
@@ -273,13 +272,9 @@ Proportion mean_of_proportions(std::span<const Proportion> proportions) {
 }
 
 Evaluation evaluation(const EvaluationRecord& record) {
-  Evaluation result{.record = &record,
-                    .top_1 = {},
-                    .top_5 = {},
-                    .balanced = {},
-                    .classes = {},
-                    .confusions = {},
-                    .contradiction = contradiction_in(record)};
+  Evaluation result;
+  result.record = &record;
+  result.contradiction = contradiction_in(record);
   if (!result.contradiction.empty()) return result;
   result.top_1 = wilson(record.correct, record.samples);
   result.top_5 = wilson(record.correct_in_5, record.samples);
@@ -299,8 +294,7 @@ Evaluation evaluation(const EvaluationRecord& record) {
     result.classes.push_back(std::move(figures));
   }
   result.balanced = mean_of_proportions(recalls);  // there are samples, as contradiction_in() knows
-  std::stable_sort(result.confusions.begin(), result.confusions.end(),
-                   [](const Confusion& a, const Confusion& b) { return a.samples > b.samples; });
+  std::ranges::stable_sort(result.confusions, std::ranges::greater{}, &Confusion::samples);
   return result;
 }
 

@@ -62,19 +62,12 @@ measure::SettingTexts settings_of_rule(const Record& record) {
 /// "lr 0.2 (there 0.1)" for each that differs. `is_fixed_alone`: without what a tuned batch has of its own.
 std::vector<std::string> different_rules(const measure::SettingTexts& here,
                                          const measure::SettingTexts& there, bool is_fixed_alone) {
-  std::set<std::string> keys;
-  for (const auto* rule : {&here, &there})
-    for (const auto& [key, text] : *rule) keys.insert(key);
   std::vector<std::string> different;
-  for (const auto& key : keys) {
+  for (const auto& [key, text, other] : different_settings(here, there)) {
     const auto role = measure::role_of(key);
     if (is_fixed_alone && role != SettingRole::fixed && role != SettingRole::remedy) continue;
-    const auto text_in = [&](const measure::SettingTexts& rule) {
-      const auto found = rule.find(key);
-      return found == rule.end() ? std::string("not given") : found->second;
-    };
-    if (text_in(here) != text_in(there))
-      different.push_back(fmt::format("{} {} (there {})", key, text_in(here), text_in(there)));
+    different.push_back(
+        fmt::format("{} {} (there {})", key, text_or(text, "not given"), text_or(other, "not given")));
   }
   return different;
 }
@@ -149,10 +142,9 @@ struct MeanOfRuns {
 /// rounded alike.
 MeanOfRuns mean_of_runs(std::span<const double> epochs, double evaluated_every) {
   const auto n = static_cast<double>(epochs.size());
-  const double spread = measure::standard_deviation(epochs);
   const double rounding = evaluated_every * evaluated_every / 12;
   return {.mean = measure::mean(epochs),
-          .variance = std::max(spread * spread, rounding) / n,
+          .variance = std::max(variance(epochs), rounding) / n,
           .degrees = std::max(1.0, n - 1)};
 }
 

@@ -36,7 +36,7 @@ using Hyperparameter = std::pair<std::string, std::variant<std::int64_t, double,
 [[nodiscard]] std::string mlperf_benchmark(const measure::Record& record);  ///< "mnist-cnn on mnist"
 [[nodiscard]] std::string mlperf_platform(const measure::Record& record);   ///< "2 x Example CPU"
 /// The number in this setting; 0 if it holds none, such as "auto".
-[[nodiscard]] double number_of_setting(const measure::Record& record, const char* key);
+[[nodiscard]] double number_of_setting(const measure::Record& record, measure::Setting setting);
 /// Forward passes of a worker in a step: of shards or micro-batches, else 1.
 [[nodiscard]] std::int64_t passes_of_step(const measure::Record& record);
 
@@ -51,6 +51,7 @@ struct AccuracyTarget {
   double accuracy = 0;
   /// Of the validation set; none: of the test set if the epochs were tested, else of the validation set.
   std::optional<bool> of_validation;
+  bool operator==(const AccuracyTarget&) const = default;
 };
 
 /// A training that ended without the accuracy.

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "analysis/compare/setup.h"
 #include "analysis/trainings/reference_curve.h"
 #include "base/error.h"
 
@@ -27,9 +28,9 @@ constexpr const char* kTrainKey = "Training samples";
 constexpr const char* kTestKey = "Test samples";
 constexpr const char* kSettingsKey = "Settings";
 
-std::string given_setting(const Record& record, const char* key, const char* otherwise) {
-  const auto found = record.settings.find(key);
-  return found != record.settings.end() && !found->second.empty() ? found->second : otherwise;
+std::string given_setting(const Record& record, measure::Setting setting, const char* otherwise) {
+  const auto text = setting_text(record, setting);
+  return text.empty() ? otherwise : text;
 }
 
 /// Whether batch norm has the statistics of the global batch, which a worker then computes in one pass.
@@ -96,8 +97,8 @@ std::optional<AccuracyTarget> target_of(const nlohmann::json& json, const std::s
 
 }  // namespace
 
-double number_of_setting(const Record& record, const char* key) {
-  const std::string text = given_setting(record, key, "0");
+double number_of_setting(const Record& record, measure::Setting setting) {
+  const std::string text = given_setting(record, setting, "0");
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
   return end != nullptr && *end == '\0' ? number : 0;
@@ -105,7 +106,7 @@ double number_of_setting(const Record& record, const char* key) {
 
 std::int64_t passes_of_step(const Record& record) {
   if (has_whole_batch(record)) return 1;
-  for (const char* const cut : {"shard", "micro-batch"})
+  for (const auto cut : {measure::Setting("shard"), measure::Setting("micro-batch")})
     if (const double samples = number_of_setting(record, cut); samples >= 1)
       return std::max(std::int64_t{1}, record.local_batch / static_cast<std::int64_t>(samples));
   return 1;
@@ -149,11 +150,7 @@ ReferenceCurve reference_from_json(const std::string& text, const std::string& w
     curve.points.push_back(point_of(one, place));
     const auto target = target_of(one, place);
     if (curve.points.size() == 1) curve.target = target;
-    const auto& first = curve.target;
-    const bool has_same_target =
-        target.has_value() == first.has_value() &&
-        (!target || (target->accuracy == first->accuracy && target->of_validation == first->of_validation));
-    if (!has_same_target || curve.points.back().benchmark != curve.points.front().benchmark)
+    if (target != curve.target || curve.points.back().benchmark != curve.points.front().benchmark)
       base::fail(base::ErrorKind::data,
                  "{}: has another accuracy or another benchmark than the entries before it", place);
   }

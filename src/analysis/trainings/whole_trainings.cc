@@ -62,9 +62,8 @@ std::optional<Overfitting> find_overfitting(const Course& course) {
   for (const CourseEpoch& epoch : course.epochs)
     if (held_out_loss(course, epoch)) judged.push_back(&epoch);
   if (judged.size() <= static_cast<std::size_t>(kFewestEpochsAfter)) return std::nullopt;
-  const auto lowest = std::min_element(judged.begin(), judged.end(), [&](const auto* a, const auto* b) {
-    return *held_out_loss(course, *a) < *held_out_loss(course, *b);
-  });
+  const auto lowest = std::ranges::min_element(
+      judged, {}, [&](const CourseEpoch* epoch) { return *held_out_loss(course, *epoch); });
   if (judged.end() - lowest <= kFewestEpochsAfter) return std::nullopt;
   const CourseEpoch &then = **lowest, &last = *judged.back();
   const double least = *held_out_loss(course, then);

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "analysis/predict/score.h"
-#include "analysis/predict/simulated_steps.h"
+#include "analysis/predict/simulate_workers.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/sha256.h"

@@ -181,7 +181,6 @@ StepModel step_model_of(const table::Table& table) {
   const Row& first = *rows.front();
   model.subject = {.model = first.text("model"), .device = first.text("device")};
   model.train_samples = first.value("train_samples").value_or(0);
-  model.knows_parts = false;
   model.own = {.others = {1}, .slowest = {}};
   model.unknown.emplace_back(
       "a table has no own work of steps: waiting for the slowest worker is not predicted");

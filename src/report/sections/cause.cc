@@ -56,7 +56,7 @@ std::vector<TableCell> reach_row(const Reach& reach) {
   std::vector<TableCell> row{words(cell.part()),
                              value(static_cast<double>(cell.local_batch)),
                              value(cell.workers),
-                             value(reach.steps_an_epoch),
+                             value(reach.cell->full_steps()),
                              with_mark(figure(cell.epoch_s), cell.epoch_measured ? "" : "est."),
                              with_mark(figure(reach.epoch_without_data_s), cell.epoch_measured ? "" : "est."),
                              cell_in_unit(reach.intensity, 1, kNoBytes),

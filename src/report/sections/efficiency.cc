@@ -97,7 +97,7 @@ Paragraph verdict_on_ways(const TrainingLayouts& one) {
   }
   const std::string text =
       fmt::format("{}: {} {}, {} a step; {}{}.", one.label, best.name,
-                  is_decided ? "is the fastest" : "had the shortest step", duration(best.step_s.median),
+                  is_decided ? "is the fastest" : "had the shortest step", duration(best.cell->step_s.median),
                   others, in_brackets(doubts_about(cells)));
   return is_decided ? finding(text) : plain(text);
 }
@@ -273,7 +273,7 @@ std::optional<Section> ways_section(const Conclusions& conclusions) {
       footnotes.explain_marks(*layout.cell);
       constexpr const char* kUncounted = "the record was written before this was counted";
       table.rows.push_back({words(one.label), with_mark(words(layout.name), marks_of(*layout.cell)),
-                            figure(layout.step_s), figure(layout.images_per_s),
+                            figure(layout.cell->step_s), figure(layout.cell->images_per_s),
                             value(layout.sent, kUncounted), value(layout.received, kUncounted),
                             value(layout.sent_by_all, kUncounted),
                             value(layout.peak_bytes, "memory of all processes was not kept")});

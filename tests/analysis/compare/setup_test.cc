@@ -275,7 +275,9 @@ TEST(Setup, NamesTheFirstDifferencesOnly) {
   EXPECT_THAT(first_differences({&a, &b, &c}), ElementsAre("lr 0.1", "lr 0.2", "no lr"));
   EXPECT_THAT(first_differences({&c, &d}), ElementsAre("cpu x", "no cpu"));
   EXPECT_THAT(first_differences({&a, &a}), ElementsAre("", ""));
-  EXPECT_THAT(differences_within({"same", "same", "own"}, {&a, &c, &b}), ElementsAre("lr 0.1", "no lr", ""));
+  EXPECT_THAT(
+      differences_within<const analysis::Setup*>({"same", "same", "own"}, {&a, &c, &b}, first_differences),
+      ElementsAre("lr 0.1", "no lr", ""));
 }
 
 }  // namespace

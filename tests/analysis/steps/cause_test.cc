@@ -54,7 +54,7 @@ TEST(Reach, HasRatesAndIntensity) {
   EXPECT_NEAR(*reach.copy_bytes_per_s, 20e9, 1);
   EXPECT_NEAR(*reach.intensity, 50e9 / 600e6, 1e-9);
   EXPECT_EQ(reach.bound(), Bound::arithmetic);  // 83 FLOP/B, and product and copy balance at 5
-  EXPECT_DOUBLE_EQ(reach.steps_an_epoch, 1000);
+  EXPECT_DOUBLE_EQ(reach.cell->full_steps(), 1000);
 }
 
 TEST(Reach, IsBoundWhicheverAlgorithmComputes) {

@@ -152,7 +152,7 @@ TEST(Scaling, ComparesWhatTwoVersionsScaledWithinEach) {
   EXPECT_EQ(groups[1].circumstances, "version 2");
 }
 
-TEST(Scaling, KeepsASingleCellOfAnotherVersionWithARemarkAndChoosesAmongWorkersOnly) {
+TEST(Scaling, RemarksASingleCellOfAnotherVersion) {
   const std::vector<Record> records{
       of_version(timed("weak", 1, 64, 0.9), "2"), of_version(timed("weak", 1, 64, 1.0), "1"),
       of_version(timed("weak", 2, 64, 1.25), "1"), of_version(timed("weak", 2, 64, 1.0), "0")};
@@ -162,10 +162,9 @@ TEST(Scaling, KeepsASingleCellOfAnotherVersionWithARemarkAndChoosesAmongWorkersO
   EXPECT_EQ(groups[0].circumstances, "");
   ASSERT_EQ(groups[0].rows.size(), 4U);
   EXPECT_EQ(groups[0].baseline->record().environment.version, "1") << "what was scaled";
-  const auto choice = fewest_workers(groups[0]);
-  ASSERT_EQ(choice.candidates.size(), 2U);
-  EXPECT_EQ(choice.row->cell->record().environment.version, "1");
-  EXPECT_EQ(choice.row->cell->workers, 2);
+  const char* const remark = "the baseline was measured by version 1, this by 0";
+  EXPECT_THAT(groups[0].rows[2].verdict.remarks, testing::Not(testing::Contains(remark)));
+  EXPECT_THAT(groups[0].rows[3].verdict.remarks, testing::Contains(remark));
 }
 
 // A study that an update interrupted: N = 1 before it, N = 2 after it.

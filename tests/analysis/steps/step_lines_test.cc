@@ -20,7 +20,7 @@ TEST(Replay, LetsBucketsQueueBehindEachOther) {
 }
 
 TEST(Replay, FindsTheLineThroughTransferTimes) {
-  const std::vector<BucketTransfer> line{{1e6, 0.003}, {4e6, 0.009}, {2e6, 0.005}};
+  const std::vector<TimedMessage> line{{1e6, 0.003}, {4e6, 0.009}, {2e6, 0.005}};
   const auto link = fit_buckets(line);
   ASSERT_TRUE(link.has_value());
   EXPECT_NEAR(link->alpha_s, 0.001, 1e-12);
@@ -28,13 +28,13 @@ TEST(Replay, FindsTheLineThroughTransferTimes) {
 }
 
 TEST(Replay, NeverFindsALinkThatCannotBe) {
-  const std::vector<BucketTransfer> falling{{1e6, 0.004}, {4e6, 0.002}};
+  const std::vector<TimedMessage> falling{{1e6, 0.004}, {4e6, 0.002}};
   EXPECT_EQ(fit_buckets(falling)->seconds_per_byte, 0);
   EXPECT_GT(fit_buckets(falling)->alpha_s, 0);
-  const std::vector<BucketTransfer> steep{{1e6, 0.001}, {2e6, 0.004}};
+  const std::vector<TimedMessage> steep{{1e6, 0.001}, {2e6, 0.004}};
   EXPECT_EQ(fit_buckets(steep)->alpha_s, 0);
   EXPECT_GT(fit_buckets(steep)->seconds_per_byte, 0);
-  const std::vector<BucketTransfer> alike{{3e6, 0.001}, {4e6, 0.002}};
+  const std::vector<TimedMessage> alike{{3e6, 0.001}, {4e6, 0.002}};
   EXPECT_FALSE(fit_buckets(alike).has_value());
   EXPECT_FALSE(fit_buckets({}).has_value());
 }

@@ -67,8 +67,8 @@ TEST(TargetQuestion, AsksWithTheStepsOfTheForecast) {
   for (const std::int64_t workers : {1, 2}) {
     const auto step = question.step_s(workers, 64);
     ASSERT_TRUE(step);
-    EXPECT_DOUBLE_EQ(step->value, expected.at(workers)->step_s.value);
-    EXPECT_DOUBLE_EQ(step->high, expected.at(workers)->step_s.high);
+    EXPECT_DOUBLE_EQ(step->value, point_at(expected, workers)->step_s.value);
+    EXPECT_DOUBLE_EQ(step->high, point_at(expected, workers)->step_s.high);
   }
   EXPECT_FALSE(question.step_s(2, 65)) << "not tried";
 }
