@@ -7,7 +7,6 @@
 #include <set>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "table/own_cells.h"
 #include "table/table.h"

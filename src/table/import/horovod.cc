@@ -1,8 +1,6 @@
 /// Reads Horovod's timeline: when each rank was ready for a tensor, and when it was reduced. It is one file,
 /// written by rank 0, and may be cut off.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
