@@ -2,7 +2,6 @@
 /// different figures, different numbers of epochs.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -28,10 +27,8 @@ std::optional<std::size_t> compared_with(const Study& study, std::size_t i, cons
 }
 
 void check_settings(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
-    const auto printed =
-        row.knows("claimed_speedup") ? row.number("claimed_speedup") : row.number("claimed_efficiency");
+  for (const auto& [i, row] : study.rows()) {
+    const auto printed = claimed_ratio(row);
     if (!printed) continue;
     const auto k = compared_with(study, i, *printed, !row.knows("claimed_speedup"));
     if (!k) continue;
@@ -159,12 +156,11 @@ void check_equal_epochs(const Study& study, Findings& findings) {
     for (const auto& [name, value] : row.settings) text += name + '=' + value + '\x1f';
     return text;
   };
-  for (std::size_t i = 0; i < study.size(); ++i)
-    if (study.row(i).text("time_of") == "epoch" && study.row(i).value("time_s").value_or(0) > 0)
-      epoch_of.try_emplace(cell_of(study.row(i)), i);
+  for (const auto& [i, row] : study.rows())
+    if (row.text("time_of") == "epoch" && row.value("time_s").value_or(0) > 0)
+      epoch_of.try_emplace(cell_of(row), i);
   std::map<std::string, std::vector<ImpliedEpochs>> compared;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     if (row.text("time_of") != "run" || row.value("time_s").value_or(0) <= 0) continue;
     const auto found = epoch_of.find(cell_of(row));
     if (found == epoch_of.end()) continue;
@@ -202,10 +198,6 @@ constexpr Rule kComparisonRules[] = {
      "runs of other numbers of epochs in one comparison", check_equal_epochs, "",
      "times of runs and of epochs of two numbers of workers"},
 };
-
-}  // namespace
-
-namespace {
 
 /// Whether what both rows say of what was run is the same, and they say the workers and no batch or the same.
 bool is_same_as_far_as_known(const Row& a, const Row& b) {

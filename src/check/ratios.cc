@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "check/rule.h"
 
@@ -113,6 +114,24 @@ std::vector<Ratio> speedups(const Row& a, const Row& b) {
          .how = fmt::format("{} / {}", shown(of_all(a)), shown(of_all(b)))});
   }
   return ratios;
+}
+
+std::vector<ScaledRow> scaled_rows(const Study& study) {
+  std::vector<ScaledRow> all;
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    if (study.baselines(i).empty()) continue;
+    const auto k = study.baselines(i).front();
+    const auto &row = study.row(i), &base = study.row(k);
+    const auto ratios = speedups(row, base);
+    if (ratios.size() != 1 || !workers(row) || !workers(base) || *workers(row) <= *workers(base)) continue;
+    all.push_back({.row = i,
+                   .baseline = k,
+                   .ratio = ratios.front(),
+                   .scale = *workers(row) / *workers(base),
+                   .likely = with_noise(ratios.front().interval, noise(row), noise(base)),
+                   .error = std::max(1e-9, std::hypot(noise(row), noise(base)) / 1.96)});
+  }
+  return all;
 }
 
 std::optional<std::size_t> baseline_of(const Study& study, std::size_t i,

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,8 +63,9 @@ struct Claim {
 [[nodiscard]] bool follows(const Claim& claim);
 
 struct Judgement {
-  enum class Word { follows, explained, unexplained } word = Word::follows;
-  const WrongForm* form = nullptr;  ///< of `explained`
+  bool follows = true;
+  const WrongForm* form = nullptr;  ///< that explains a number that does not follow; null: none does
+  [[nodiscard]] std::string cause() const { return form != nullptr ? form->id : "unexplained"; }
 };
 /// One per claim; forms point into `claims`.
 [[nodiscard]] std::vector<Judgement> judge(const std::vector<Claim>& claims);
@@ -81,6 +83,12 @@ class Study {
   [[nodiscard]] const Table& table() const { return table_; }
   [[nodiscard]] std::size_t size() const { return table_.rows.size(); }
   [[nodiscard]] const Row& row(std::size_t i) const { return table_.rows[i]; }
+  /// Each row with its number: `for (const auto& [i, row] : study.rows())`.
+  [[nodiscard]] auto rows() const {
+    return std::views::iota(std::size_t{0}, size()) | std::views::transform([this](std::size_t i) {
+             return std::pair<std::size_t, const Row&>(i, row(i));
+           });
+  }
 
   /// The rows with which row `i` may be compared: the named baseline, else the most similar ones (settings,
   /// batch, epochs) of those with the fewest workers. A row of another device or setting only if it is named;
@@ -127,6 +135,9 @@ class Study {
 /// The values of these columns as text, for comparing rows.
 [[nodiscard]] std::string texts_of(const Row& row, std::initializer_list<Column> columns);
 
+/// Whether the text has one of the words in it.
+[[nodiscard]] bool has_any(const std::string& text, std::initializer_list<const char*> words);
+
 /// Workers; nothing if unknown or 0.
 [[nodiscard]] std::optional<double> workers(const Row& row);
 /// Forward and backward passes per update (gradient accumulation), if a setting says so; else 1.
@@ -137,6 +148,9 @@ class Study {
 [[nodiscard]] std::optional<Interval> images(const Row& row);
 /// Steps in `time_s`, from floor to ceiling.
 [[nodiscard]] std::optional<Interval> steps(const Row& row);
+
+/// The claimed speedup, else the claimed efficiency.
+[[nodiscard]] std::optional<table::Number> claimed_ratio(const Row& row);
 
 /// Half the 95 % interval of the row's time, relative to it: from its spread if that is known, else 5 %.
 [[nodiscard]] double noise(const Row& row);

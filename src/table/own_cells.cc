@@ -166,26 +166,19 @@ std::string seconds_of_clock(std::string_view text, double first) {
       text.find_first_not_of("0123456789:.") != std::string_view::npos)
     return "";
   double last = 0;  // in the unit of the last part
-  std::size_t parts = 0;
-  for (std::size_t at = 0; at <= text.size(); ++parts) {
-    const auto end = std::min(text.find(':', at), text.size());
-    const auto part = read_number(text.substr(at, end - at));
-    if (!part) return "";
-    last = 60 * last + part->value;
-    at = end + 1;
+  const auto parts = split_at(text, ':');
+  for (const auto part : parts) {
+    const auto number = read_number(part);
+    if (!number) return "";
+    last = 60 * last + number->value;
   }
   const auto number = read_number(fmt::format("{:.12g}", last));
-  return parts == 2 && first > 60 ? converted(*number, first / 60) : number->text;
+  return parts.size() == 2 && first > 60 ? converted(*number, first / 60) : number->text;
 }
 
 }  // namespace
 
-bool is_time(std::string_view column) {
-  for (const std::string_view one : {"time_s", "compute_s", "communication_s", "data_wait_s", "update_s",
-                                     "other_s", "spread_s", "transfer_s", "late_peer_s"})
-    if (column == one) return true;
-  return false;
-}
+bool is_time(std::string_view column) { return column.ends_with("_s") && column != "rate_per_s"; }
 
 std::string OwnHeading::name() const {
   if (ours) return *ours;
@@ -197,11 +190,8 @@ std::string OwnHeading::name() const {
 
 const Synonym* synonym_of(std::string_view words) {
   for (const Synonym& one : kSynonyms)
-    for (std::size_t at = 0; at <= one.words.size();) {
-      const auto end = std::min(one.words.find('|', at), one.words.size());
-      if (one.words.substr(at, end - at) == words) return &one;
-      at = end + 1;
-    }
+    for (const auto known : split_at(one.words, '|'))
+      if (known == words) return &one;
   return nullptr;
 }
 

@@ -14,13 +14,8 @@ std::vector<std::string> cells_of_markdown(std::string_view line) {
   line = trimmed(line);
   if (line.starts_with('|')) line.remove_prefix(1);
   if (line.ends_with('|')) line.remove_suffix(1);
-  std::vector<std::string> cells;
-  for (std::size_t at = 0; at <= line.size();) {
-    const auto end = std::min(line.find('|', at), line.size());
-    cells.emplace_back(trimmed(line.substr(at, end - at)));
-    at = end + 1;
-  }
-  return cells;
+  const auto cells = split_at(line, '|');
+  return {cells.begin(), cells.end()};
 }
 
 bool is_rule_of_markdown(std::string_view line) {

@@ -235,18 +235,15 @@ bool looks_like_table(std::string_view text) {
   while (!text.empty()) {
     const auto line = trimmed(take_line(text));
     if (line.empty() || line.front() == '#') continue;
-    const char separator = csv_separator(line);
-    std::size_t known = 0, all = 0;
+    const auto names = split_at(line, csv_separator(line));
+    std::size_t known = 0;
     bool has_key = false;  // as a trainer's metrics have, unless people's own words for a table say otherwise
-    for (std::size_t at = 0; at <= line.size(); ++all) {
-      const auto end = std::min(line.find(separator, at), line.size());
-      const auto name = trimmed(line.substr(at, end - at));
+    for (const auto name : names) {
       if (name == "epoch" || name == "step") return false;  // a trainer's metrics
       has_key = has_key || metric_key_of(last_word_of_prefix(name));
       known += Column::find(name) || name.starts_with(kSettingPrefix) ? 1 : 0;
-      at = end + 1;
     }
-    return (known > 0 && 2 * known >= all && !has_key) || in_our_columns(whole).has_value();
+    return (known > 0 && 2 * known >= names.size() && !has_key) || in_our_columns(whole).has_value();
   }
   return false;
 }

@@ -4,6 +4,7 @@
 /// may be unknown. Measurements of other programs are such tables, never records. First what reads them: CSV,
 /// columns, words.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -188,6 +189,17 @@ inline constexpr std::string_view kBlanks = " \t\r\n";
     at = end == std::string_view::npos ? end : text.find_first_not_of(kBlanks, end);
   }
   return words;
+}
+
+/// The parts of `text` between separators, without blanks at their ends: one more than there are separators.
+[[nodiscard]] inline std::vector<std::string_view> split_at(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const auto end = std::min(text.find(separator, at), text.size());
+    parts.push_back(trimmed(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return parts;
 }
 
 /// Removes the first line from `text` and returns it without its end.

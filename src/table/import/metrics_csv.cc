@@ -24,14 +24,7 @@ bool is_letter_or_digit(char one) { return std::isalnum(static_cast<unsigned cha
 
 /// The cells of a line, without regard to quotes.
 std::vector<std::string_view> rough_cells(std::string_view line, char separator) {
-  if (separator == ' ') return split_words(line);
-  std::vector<std::string_view> cells;
-  for (std::size_t at = 0; at <= line.size();) {
-    const auto end = std::min(line.find(separator, at), line.size());
-    cells.push_back(trimmed(line.substr(at, end - at)));
-    at = end + 1;
-  }
-  return cells;
+  return separator == ' ' ? split_words(line) : split_at(line, separator);
 }
 
 std::string_view without_quotes(std::string_view cell) {
