@@ -260,10 +260,6 @@ std::string texts_of(const Row& row, std::initializer_list<Column> columns) {
   return text;
 }
 
-bool has_any(const std::string& text, std::initializer_list<const char*> words) {
-  return std::ranges::any_of(words, [&](const char* word) { return text.find(word) != std::string::npos; });
-}
-
 std::optional<double> workers(const Row& row) {
   const auto n = row.value("workers");
   return n && *n > 0 ? n : std::nullopt;

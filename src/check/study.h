@@ -71,6 +71,7 @@ struct Judgement {
 [[nodiscard]] std::vector<Judgement> judge(const std::vector<Claim>& claims);
 
 using table::Column;
+using table::has_any;
 using table::Row;
 using table::Table;
 
@@ -134,9 +135,6 @@ class Study {
 
 /// The values of these columns as text, for comparing rows.
 [[nodiscard]] std::string texts_of(const Row& row, std::initializer_list<Column> columns);
-
-/// Whether the text has one of the words in it.
-[[nodiscard]] bool has_any(const std::string& text, std::initializer_list<const char*> words);
 
 /// Workers; nothing if unknown or 0.
 [[nodiscard]] std::optional<double> workers(const Row& row);

@@ -92,11 +92,8 @@ double seconds_of(std::string_view unit) {
 
 /// Whether words in brackets say which figure it is, and not its unit.
 bool is_remark(std::string_view words) {
-  for (const std::string_view one :
-       {"avg", "avg.", "average", "mean", "median", "total", "all", "all gpus", "per gpu", "per worker",
-        "measured", "wall", "wall clock", "wall-clock", "approx", "approx."})
-    if (words == one) return true;
-  return false;
+  return is_any(words, {"avg", "avg.", "average", "mean", "median", "total", "all", "all gpus", "per gpu",
+                        "per worker", "measured", "wall", "wall clock", "wall-clock", "approx", "approx."});
 }
 
 /// The factor of "k", with which `text` then no longer begins; 1 without one.
@@ -122,10 +119,10 @@ std::optional<double> images_per_s(std::string_view unit) {
   if (end == std::string_view::npos) return std::nullopt;
   const auto seconds = seconds_of(trimmed(unit.substr(end + (slash < per ? 1 : 5))));
   const auto what = trimmed(unit.substr(0, end));
-  for (const std::string_view images :
-       {"images", "image", "imgs", "img", "im", "samples", "sample", "examples"})
-    if (what == images && seconds > 0) return thousands / seconds;
-  return (what.empty() && thousands > 1) && seconds > 0 ? std::optional(thousands / seconds) : std::nullopt;
+  const bool is_of_images =
+      is_any(what, {"images", "image", "imgs", "img", "im", "samples", "sample", "examples"}) ||
+      (what.empty() && thousands > 1);
+  return is_of_images && seconds > 0 ? std::optional(thousands / seconds) : std::nullopt;
 }
 
 /// What one of the unit in brackets is in the unit of `column`; 0 if it is no unit, nothing if it is unknown.
@@ -243,18 +240,6 @@ OwnHeading own_heading_of(const std::string& source) {
   return heading;
 }
 
-std::string without_thousands(std::string text) {
-  const auto comma = text.find(',');
-  if (comma == std::string::npos || comma > 3 || text.front() == '0') return text;
-  for (std::size_t at = comma; at != std::string::npos; at = text.find(',', at + 1))
-    if (text.size() < at + 4 || !std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at) + 1,
-                                             text.begin() + static_cast<std::ptrdiff_t>(at) + 4,
-                                             [](unsigned char letter) { return std::isdigit(letter) != 0; }))
-      return text;
-  std::erase(text, ',');
-  return text;
-}
-
 namespace {
 
 /// The number before a word: "2 GPUs" -> "2", "11.2M" -> "11.2" with a factor of a million.
@@ -277,9 +262,7 @@ double take_word(const std::string& column, std::string& text) {
 
 std::string cell_of(const OwnHeading& heading, std::string_view source) {
   std::string text = plain(source);
-  if (text.empty() || text == "-" || text == "–" || text == "—" || text == "n/a" || text == "na" ||
-      text == "?")
-    return "";
+  if (is_any(text, {"", "-", "–", "—", "n/a", "na", "?"})) return "";
   if (heading.synonym == nullptr && !heading.ours) return std::string(trimmed(source));
   const std::string column = heading.name();
   const auto found = Column::find(column);
@@ -287,7 +270,7 @@ std::string cell_of(const OwnHeading& heading, std::string_view source) {
   if (!found || found->kind() == ColumnKind::text || found->kind() == ColumnKind::word)
     return column == "best" ? (text == "no" || text == "false" ? "no" : "yes") : std::string(trimmed(source));
   if (heading.has_decimal_comma && std::ranges::count(text, ',') == 1) text[text.find(',')] = '.';
-  text = without_thousands(std::move(text));
+  text = without_groups(text).value_or(text);
   for (const std::string_view times : {"x", "×"})
     if (text.ends_with(times))
       text = std::string(trimmed(std::string_view(text).substr(0, text.size() - times.size())));

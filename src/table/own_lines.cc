@@ -98,10 +98,7 @@ std::size_t drop_summaries(std::vector<Line>& lines) {
     const auto first =
         std::ranges::find_if(line.cells, [](const auto& cell) { return !trimmed(cell).empty(); });
     const std::string words = first == line.cells.end() ? "" : plain(*first);
-    for (const std::string_view word :
-         {"average", "avg", "avg.", "mean", "total", "sum", "geomean", "median", "Ø"})
-      if (words == word) return true;
-    return false;
+    return is_any(words, {"average", "avg", "avg.", "mean", "total", "sum", "geomean", "median", "Ø"});
   });
 }
 

@@ -19,7 +19,7 @@ bool grows_with_workers(const std::vector<Line>& lines, std::size_t batch, std::
   std::optional<double> each;
   double least = 0, most = 0;
   for (std::size_t i = 1; i < lines.size(); ++i) {
-    const auto b = read_number(without_thousands(plain(lines[i].cells[batch])));
+    const auto b = read_number(plain(lines[i].cells[batch]));
     const auto n = read_number(plain(lines[i].cells[workers]));
     if (!b || !n || n->value <= 0) return false;
     if (each && *each != b->value / n->value) return false;
@@ -47,7 +47,7 @@ struct OwnTable {
 };
 
 bool is_number(std::string_view source) {
-  std::string text = without_thousands(plain(source));
+  std::string text = plain(source);
   if (text.ends_with('%')) text.pop_back();
   return text.empty() || read_number(text).has_value();
 }

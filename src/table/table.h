@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -202,6 +203,21 @@ inline constexpr std::string_view kBlanks = " \t\r\n";
   return parts;
 }
 
+/// Whether one of the words stands in `text`.
+[[nodiscard]] inline bool has_any(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::ranges::any_of(words, [&](std::string_view word) { return text.find(word) != text.npos; });
+}
+
+/// Whether `text` is one of the words.
+[[nodiscard]] inline bool is_any(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, text) != words.end();
+}
+
+/// Whether `text` is digits only, at least one.
+[[nodiscard]] inline bool is_whole(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 /// Removes the first line from `text` and returns it without its end.
 [[nodiscard]] inline std::string_view take_line(std::string_view& text) {
   const auto end = text.find('\n');
@@ -218,6 +234,8 @@ struct Number {
   std::string text;
 };
 
+/// "1,234,567 s" without its commas; nullopt if they are not between groups of three digits ("0,125").
+[[nodiscard]] std::optional<std::string> without_groups(std::string_view text);
 /// Parses a number; nullopt if `text` is not a number, is not finite or has other text after it. A ","
 /// between groups of three digits is skipped, as in 1,234,567.
 [[nodiscard]] std::optional<Number> read_number(std::string_view text);

@@ -117,8 +117,7 @@ std::optional<Heads> heads_without_key(std::string_view line, std::string_view n
     for (const auto name : names) {
       const auto words = plain(without_quotes(name));
       const auto* const synonym = synonym_of(words);
-      has_metric =
-          has_metric || words.find("loss") != std::string::npos || words.find("acc") != std::string::npos;
+      has_metric = has_metric || has_any(words, {"loss", "acc"});
       is_table = is_table || is_number_in_cell(name) ||
                  (synonym != nullptr && synonym->column == "workers") ||
                  Column::find(words) == Column("workers");

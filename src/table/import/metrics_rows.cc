@@ -165,9 +165,8 @@ bool names_things(std::string_view name) {
 /// Whether a text may be the name of a thing: no clock, quantity, list, yes or no.
 bool is_label(std::string_view text) {
   constexpr std::size_t kLongest = 64;
-  const auto word = base::lower_case(std::string(text));
-  for (const std::string_view one : {"true", "false", "yes", "no", "nan", "inf", "-inf", "infinity"})
-    if (word == one) return false;
+  if (is_any(base::lower_case(text), {"true", "false", "yes", "no", "nan", "inf", "-inf", "infinity"}))
+    return false;
   const auto first = static_cast<unsigned char>(text.front());
   if (text.size() > kLongest || (std::isalpha(first) == 0 && first < 0x80)) return false;
   for (auto colon = text.find(':'); colon != std::string_view::npos; colon = text.find(':', colon + 1))

@@ -53,17 +53,12 @@ std::vector<double> slowest_iterations(const json& result, const char* key) {
   return all;
 }
 
-void set_iterations(Row& row, std::vector<double> times) {
-  if (times.size() < 2) return;
-  std::ranges::sort(times);
-  const auto median = (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2;
-  double mean = 0, squares = 0;
-  for (const double one : times) mean += one / static_cast<double>(times.size());
-  for (const double one : times) squares += (one - mean) * (one - mean);
+void set_iterations(Row& row, const std::vector<double>& times) {
+  const auto [median, sd] = scatter_of(times);
   row.set("time_s", median * 1e-6);
   row.set("communication_s", median * 1e-6);
   row.set("statistic", "median");
-  row.set("spread_s", std::sqrt(squares / static_cast<double>(times.size() - 1)) * 1e-6);
+  row.set("spread_s", sd * 1e-6);
   row.set("spread_is", "sd");
   row.set("repeats", static_cast<double>(times.size()));
 }
@@ -90,13 +85,13 @@ std::optional<Row> measurement(const json& result, NcclLine line, const char* ke
   line.busbw = text_at(one, "bus_bw").value_or("");
   line.wrong = text_at(one, "nwrong").value_or("");
   auto row = row_of(line);
-  auto times = slowest_iterations(result, iterations);
+  const auto times = slowest_iterations(result, iterations);
   if (times.size() > 1) {
     // The printed bandwidth belongs to the mean and does not match a median.
     row.set("claimed_bandwidth", "");
     row.set("bandwidth_unit", "");
     row.set("bandwidth_is", "");
-    set_iterations(row, std::move(times));
+    set_iterations(row, times);
   }
   return row;
 }
@@ -134,17 +129,8 @@ Table read_nccl_json(std::span<const std::filesystem::path> files, const GivenFa
   if (table.rows.empty())
     base::fail(base::ErrorKind::data, "{}: no result has a time; the test was ended early", table.where);
   if (const auto average = text_at(file, "average_bus_bandwidth");
-      average && read_number(*average) && ranks > 0) {
-    Row row;
-    row.set("run", "average");
-    row.set("program", "nccl-tests");
-    row.set("workers", ranks);
-    row.set("claimed_bandwidth", *average);
-    row.set("bandwidth_unit", "GB/s");
-    row.set("bandwidth_is", "busbw");
-    row.set("statistic", "mean");
-    table.rows.push_back(row);
-  }
+      average && read_number(*average) && ranks > 0)
+    table.rows.push_back(row_of_average(ranks, *average));
   table.notes.push_back(
       "the file does not name the algorithm that NCCL chose; it holds the environment, which was not "
       "copied, since it may hold secrets");
@@ -207,6 +193,18 @@ Row row_of(const NcclLine& line) {
   // A sweep over operations holds the same sizes for each of them.
   if (!line.redop.empty()) row.settings["redop"] = line.redop;
   if (!line.root.empty()) row.settings["root"] = line.root;
+  return row;
+}
+
+Row row_of_average(int workers, const std::string& busbw) {
+  Row row;
+  row.set("run", "average");
+  row.set("program", "nccl-tests");
+  row.set("workers", workers);
+  row.set("claimed_bandwidth", busbw);
+  row.set("bandwidth_unit", "GB/s");
+  row.set("bandwidth_is", "busbw");
+  row.set("statistic", "mean");
   return row;
 }
 

@@ -144,8 +144,7 @@ class Handler : public nlohmann::json_sax<json> {
   template <typename Text>
   bool number(double one, const Text& text) {
     if (event_depth_ > 0 && levels_.size() == event_depth_ && (key_ == "ts" || key_ == "dur")) {
-      (key_ == "ts" ? event_.begin_us : event_.length_us) = one;
-      if (key_ == "ts") event_.has_begin = true;
+      set_time(one);
       return true;
     }
     return value(text());
@@ -176,17 +175,15 @@ class Handler : public nlohmann::json_sax<json> {
       else if (key_ == "tid")
         event_.thread = std::move(text);
       else if (key_ == "ts" || key_ == "dur")
-        take_written_number(text);
+        if (const auto number = read_number(text)) set_time(number->value);
     } else if (levels_.size() == event_depth_ + 1 && !levels_.back().is_array &&
                levels_.back().key == "args") {
       event_.args[key_] = std::move(text);
     }
   }
 
-  void take_written_number(const std::string& text) {
-    const auto number = read_number(text);
-    if (!number) return;
-    (key_ == "ts" ? event_.begin_us : event_.length_us) = number->value;
+  void set_time(double us) {
+    (key_ == "ts" ? event_.begin_us : event_.length_us) = us;
     if (key_ == "ts") event_.has_begin = true;
   }
 
@@ -201,6 +198,11 @@ class Handler : public nlohmann::json_sax<json> {
 };
 
 }  // namespace
+
+std::string text_in(const TraceFacts& facts, const std::string& key) {
+  const auto found = facts.find(key);
+  return found == facts.end() ? "" : found->second;
+}
 
 TraceFacts read_trace(const std::filesystem::path& path, bool may_be_cut,
                       const std::function<void(TraceEvent&)>& takes) {

@@ -27,17 +27,19 @@ using Stretches = std::vector<Stretch>;
 [[nodiscard]] Stretches clipped(const Stretches& from, double begin, double end);
 [[nodiscard]] double length(const Stretches& all);
 
+/// Members beside the events, at most two levels deep: "distributedInfo.rank".
+using TraceFacts = std::map<std::string, std::string>;
+/// The text of a key; "" if there is none.
+[[nodiscard]] std::string text_in(const TraceFacts& facts, const std::string& key);
+
 /// One event with the fields that importers use. Missing texts are empty.
 struct TraceEvent {
   std::string phase, category, name;   ///< ph, cat, name
   double begin_us = 0, length_us = 0;  ///< ts, dur
   bool has_begin = false;
-  std::string process, thread;              ///< pid, tid
-  std::map<std::string, std::string> args;  ///< numbers as text; deeper nesting is left out
+  std::string process, thread;  ///< pid, tid
+  TraceFacts args;              ///< numbers as text; deeper nesting is left out
 };
-
-/// Members beside the events, at most two levels deep: "distributedInfo.rank".
-using TraceFacts = std::map<std::string, std::string>;
 
 /// Reads the events of `traceEvents`, or of a file that is one array, with or without gzip. Calls `takes`
 /// once for each event.
