@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "graph/layer_kinds.h"
 #include "graph/ops.h"
@@ -201,10 +200,6 @@ Graph parse_model(std::string_view text, const std::string& source, Shape input,
   } catch (const Error& error) {
     fail_at(source, end, error.what());
   }
-}
-
-Graph read_model_file(const std::filesystem::path& path, Shape input, int classes, double label_smoothing) {
-  return parse_model(base::read_file(path), path.string(), input, classes, label_smoothing);
 }
 
 }  // namespace paceline::graph

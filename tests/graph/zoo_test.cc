@@ -14,12 +14,15 @@
 
 #include "base/error.h"
 #include "graph/all_ops.h"
+#include "graph/op_builder.h"
 #include "graph/ops.h"
 #include "graph/plan.h"
 #include "graph/zoo.h"
 
 namespace paceline::graph {
 namespace {
+
+using Builder = OpBuilder;
 
 using testing::HasSubstr;
 
