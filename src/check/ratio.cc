@@ -336,8 +336,6 @@ void check_efficiency(const Study& study, Findings& findings) {
   check_ratio(study, findings, {Column("claimed_efficiency"), true});
 }
 
-constexpr std::string_view kTwoRows = "two rows of one set-up whose times or rates can be compared";
-
 constexpr Rule kClaimRules[] = {
     {"ratio.speedup", Severity::error, "claimed_speedup workers time_s|rate_per_s",
      "a speedup that does not follow from its times", check_speedup, "time_of time_s", kTwoRows},

@@ -217,7 +217,7 @@ constexpr Rule kRatioRules[] = {
      "a speedup and an efficiency of one row that contradict each other", check_claims, "claimed_efficiency",
      "a speedup on more workers than the fewest"},
     {"ratio.superlinear", Severity::warning, "workers time_s|rate_per_s", "faster than the workers allow",
-     check_superlinear, "", "two rows of one set-up whose times or rates can be compared"},
+     check_superlinear, "", kTwoRows},
     {"ratio.unclaimed", Severity::note, "workers time_s|rate_per_s", "the ratios of a table that claims none",
      check_unclaimed},
 };

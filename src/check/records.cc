@@ -248,7 +248,7 @@ Result one_per_mistake(Result result) {
     if (is_new)
       kept.push_back(std::move(finding));
     else if (auto& one = kept[found->second]; one.rows != finding.rows || one.printed != finding.printed)
-      one.also.push_back({finding.rows, finding.printed, finding.corrected, finding.line});
+      one.also.push_back(std::move(finding));
   }
   result.findings = std::move(kept);
   return result;

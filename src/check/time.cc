@@ -124,10 +124,7 @@ void check_sum_of_parts(const Study& study, Findings& findings) {
     std::optional<Figure> corrected;
     std::string printed = fmt::format("{:.6g}", sum);
     if (communication && compute) {
-      double others = 0;
-      for (const auto column : {Column("data_wait_s"), Column("update_s"), Column("other_s")})
-        others += row.value(column).value_or(0);
-      const double right = whole->value - communication->value - others;
+      const double right = compute->value - excess;
       const double half = rounding + kClosure * whole->value;
       corrected = Figure{right, right - half, right + half};
       printed = compute->text;

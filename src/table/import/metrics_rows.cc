@@ -233,19 +233,6 @@ bool differs_in_a_row(const KeyedLog& log, std::span<const std::size_t> telling,
 }  // namespace
 
 std::string_view part_of_set(std::string_view text) {
-  constexpr auto kParts =
-      std::to_array<std::pair<std::string_view, std::string_view>>({{"train", "training"},
-                                                                    {"training", "training"},
-                                                                    {"val", "validation"},
-                                                                    {"valid", "validation"},
-                                                                    {"validation", "validation"},
-                                                                    {"validate", "validation"},
-                                                                    {"dev", "validation"},
-                                                                    {"test", "test"},
-                                                                    {"testing", "test"},
-                                                                    {"eval", "evaluation"},
-                                                                    {"evaluation", "evaluation"},
-                                                                    {"evaluate", "evaluation"}});
   std::string_view part;
   std::string word;
   for (std::size_t at = 0; at <= text.size(); ++at) {
@@ -254,11 +241,14 @@ std::string_view part_of_set(std::string_view text) {
       word += static_cast<char>(std::tolower(static_cast<int>(letter)));
       continue;
     }
-    for (const auto& [called, is] : kParts)
-      if (word == called) {
-        if (!part.empty() && part != is) return "";
-        part = is;
-      }
+    const std::string_view is = is_any(word, {"train", "training"}) ? "training"
+                                : is_any(word, {"val", "valid", "validation", "validate", "dev"})
+                                    ? "validation"
+                                : is_any(word, {"test", "testing"})                ? "test"
+                                : is_any(word, {"eval", "evaluation", "evaluate"}) ? "evaluation"
+                                                                                   : "";
+    if (!is.empty() && !part.empty() && part != is) return "";
+    if (!is.empty()) part = is;
     word.clear();
   }
   return part;

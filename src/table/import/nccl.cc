@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 #include <string>
@@ -145,21 +144,10 @@ bool is_nccl_json(std::string_view head) {
 }  // namespace
 
 int element_bytes(std::string_view type) {
-  constexpr std::array<std::pair<std::string_view, int>, 12> kTypes{{{"int8", 1},
-                                                                     {"uint8", 1},
-                                                                     {"int32", 4},
-                                                                     {"uint32", 4},
-                                                                     {"int64", 8},
-                                                                     {"uint64", 8},
-                                                                     {"half", 2},
-                                                                     {"bfloat16", 2},
-                                                                     {"float", 4},
-                                                                     {"double", 8},
-                                                                     {"fp8e4m3", 1},
-                                                                     {"fp8e5m2", 1}}};
-  for (const auto& [name, bytes] : kTypes)
-    if (name == type) return bytes;
-  return type.starts_with("f8") ? 1 : 0;
+  if (is_any(type, {"int8", "uint8", "fp8e4m3", "fp8e5m2"}) || type.starts_with("f8")) return 1;
+  if (is_any(type, {"half", "bfloat16"})) return 2;
+  if (is_any(type, {"int32", "uint32", "float"})) return 4;
+  return is_any(type, {"int64", "uint64", "double"}) ? 8 : 0;
 }
 
 Row row_of(const NcclLine& line) {

@@ -25,16 +25,6 @@ Stretches united(std::vector<Stretch> any) {
   return all;
 }
 
-Stretches common(const Stretches& a, const Stretches& b) {
-  Stretches all;
-  for (std::size_t i = 0, k = 0; i < a.size() && k < b.size();) {
-    const double begin = std::max(a[i].begin, b[k].begin), end = std::min(a[i].end, b[k].end);
-    if (begin < end) all.push_back({begin, end});
-    a[i].end < b[k].end ? ++i : ++k;
-  }
-  return all;
-}
-
 Stretches without(const Stretches& from, const Stretches& what) {
   Stretches all;
   std::size_t k = 0;
