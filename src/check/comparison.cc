@@ -72,21 +72,18 @@ double tolerance_of(Column column, const Row& a, const Row& b) {
 
 /// Rows that say which repeat or seed they are, or how the figure was taken, do not conflict.
 bool is_told_apart(const Row& a, const Row& b) {
-  for (const Column column :
-       {Column("repeat"), Column("seed"), Column("statistic"), Column("communication_is")})
-    if (a.text(column) != b.text(column)) return true;
-  return false;
+  const auto told = [](const Row& row) {
+    return texts_of(row, {"repeat", "seed", "statistic", "communication_is"});
+  };
+  return told(a) != told(b);
 }
 
 std::string place_of_row(const Row& row) { return fmt::format("line {}", row.line); }
 
 /// Whether the rows say anything of what was run; otherwise their names may be all that differs.
 bool says_what_was_run(const Row& row) {
-  for (const Column column :
-       {Column("workers"), Column("nodes"), Column("local_batch"), Column("global_batch"), Column("batch"),
-        Column("epochs"), Column("learning_rate"), Column("message_bytes")})
-    if (row.knows(column)) return true;
-  return false;
+  return knows_any(row, {"workers", "nodes", "local_batch", "global_batch", "batch", "epochs",
+                         "learning_rate", "message_bytes"});
 }
 
 /// One row said twice with two accuracies: closer to each other than two trainings, but not one figure.

@@ -44,10 +44,11 @@ std::optional<Interval> rate_of_all(const Row& row) {
 /// Whether the rows are called weak but do not say how many images they trained on: the work may be fixed, or
 /// may grow with the workers.
 bool may_have_grown(const Row& a, const Row& b) {
-  if (a.text("time_of") != "run" || a.text("scaling") != "weak" || !workers(a) || !workers(b)) return false;
-  for (const Column column : {Column("train_samples"), Column("epochs"), Column("steps"), Column("updates")})
-    if (a.knows(column) || b.knows(column)) return false;
-  return true;
+  const auto says_images = [](const Row& row) {
+    return knows_any(row, {"train_samples", "epochs", "steps", "updates"});
+  };
+  return a.text("time_of") == "run" && a.text("scaling") == "weak" && workers(a) && workers(b) &&
+         !says_images(a) && !says_images(b);
 }
 
 /// Rates count the images that were processed, ratios of epochs those in the data set. The two differ by a

@@ -37,6 +37,18 @@ std::string missing_columns(const Table& table, std::string_view needs) {
   return text;
 }
 
+/// Whether the rule holds claimed ratios against times.
+bool is_of_claims(const Rule& rule) {
+  return rule.name == "ratio.speedup" || rule.name == "ratio.efficiency" || rule.name == "compare.settings";
+}
+
+/// Those of the columns, separated by blanks, that no row knows: "time_of, train_samples".
+std::string absent_columns(const Table& table, std::string_view columns) {
+  auto absent = table::split_words(columns);
+  std::erase_if(absent, [&](std::string_view column) { return is_known(table, column); });
+  return fmt::format("{}", fmt::join(absent, ", "));
+}
+
 using measure::Phase;
 using measure::Record;
 
@@ -189,22 +201,6 @@ std::vector<Rule> catalogue() {
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
-
-namespace {
-
-/// Whether the rule holds claimed ratios against times.
-bool is_of_claims(const Rule& rule) {
-  return rule.name == "ratio.speedup" || rule.name == "ratio.efficiency" || rule.name == "compare.settings";
-}
-
-/// Those of the columns, separated by blanks, that no row knows: "time_of, train_samples".
-std::string absent_columns(const Table& table, std::string_view columns) {
-  auto absent = table::split_words(columns);
-  std::erase_if(absent, [&](std::string_view column) { return is_known(table, column); });
-  return fmt::format("{}", fmt::join(absent, ", "));
-}
-
-}  // namespace
 
 Result check_table(const Table& table) {
   const Study study(table);

@@ -138,8 +138,7 @@ void check_ceiling(const Study& study, Findings& findings) {
 }
 
 bool has_figures(const Row& row) {
-  return row.knows("time_s") || row.knows("rate_per_s") || row.knows("compute_s") ||
-         row.knows("communication_s");
+  return knows_any(row, {"time_s", "rate_per_s", "compute_s", "communication_s"});
 }
 
 void check_reach(const Study& study, Findings& findings) {

@@ -260,6 +260,10 @@ std::string texts_of(const Row& row, std::initializer_list<Column> columns) {
   return text;
 }
 
+bool knows_any(const Row& row, std::initializer_list<Column> columns) {
+  return std::ranges::any_of(columns, [&](Column column) { return row.knows(column); });
+}
+
 std::optional<double> workers(const Row& row) {
   const auto n = row.value("workers");
   return n && *n > 0 ? n : std::nullopt;

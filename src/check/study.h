@@ -136,6 +136,9 @@ class Study {
 /// The values of these columns as text, for comparing rows.
 [[nodiscard]] std::string texts_of(const Row& row, std::initializer_list<Column> columns);
 
+/// Whether the row knows one of these columns.
+[[nodiscard]] bool knows_any(const Row& row, std::initializer_list<Column> columns);
+
 /// Workers; nothing if unknown or 0.
 [[nodiscard]] std::optional<double> workers(const Row& row);
 /// Forward and backward passes per update (gradient accumulation), if a setting says so; else 1.

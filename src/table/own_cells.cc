@@ -61,23 +61,6 @@ constexpr Synonym kSynonyms[] = {
     {"optimizer", "optimizer|optimiser"},
 };
 
-}  // namespace
-
-std::string plain(std::string_view text) {
-  std::string words;
-  for (const char letter : text) {
-    const char small = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-    if (small == '*' || small == '`' || (small == '_' && text.size() > 1)) {
-      if (small == '_') words += ' ';
-      continue;
-    }
-    words += small;
-  }
-  return std::string(trimmed(words));
-}
-
-namespace {
-
 /// Seconds of a unit of time; 0: not one.
 double seconds_of(std::string_view unit) {
   static const std::map<std::string_view, double> kUnits{
@@ -173,7 +156,36 @@ std::string seconds_of_clock(std::string_view text, double first) {
   return parts.size() == 2 && first > 60 ? converted(*number, first / 60) : number->text;
 }
 
+/// The number before a word: "2 GPUs" -> "2", "11.2M" -> "11.2" with a factor of a million.
+double take_word(const std::string& column, std::string& text) {
+  const auto end = text.find_first_not_of("0123456789.+-e");
+  if (end == 0 || end == std::string::npos) return 1;
+  const auto word = std::string(trimmed(std::string_view(text).substr(end)));
+  double factor = 0;
+  if (is_time(column)) factor = seconds_of(word);
+  if (column == "parameters") factor = word == "m" ? 1e6 : word == "k" ? 1e3 : word == "b" ? 1e9 : 0;
+  if ((column == "workers" || column == "nodes") && (word.starts_with("gpu") || word.starts_with("worker") ||
+                                                     word.starts_with("node") || word.starts_with("proc")))
+    factor = 1;
+  if (factor == 0) return 1;
+  text = std::string(trimmed(std::string_view(text).substr(0, end)));
+  return factor;
+}
+
 }  // namespace
+
+std::string plain(std::string_view text) {
+  std::string words;
+  for (const char letter : text) {
+    const char small = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    if (small == '*' || small == '`' || (small == '_' && text.size() > 1)) {
+      if (small == '_') words += ' ';
+      continue;
+    }
+    words += small;
+  }
+  return std::string(trimmed(words));
+}
 
 bool is_time(std::string_view column) { return column.ends_with("_s") && column != "rate_per_s"; }
 
@@ -196,7 +208,6 @@ OwnHeading own_heading_of(const std::string& source) {
   OwnHeading heading{.source = std::string(trimmed(source))};
   if (Column::find(heading.source) || heading.source.starts_with(kSettingPrefix)) {
     heading.ours = heading.source;
-
     return heading;
   }
   std::string words = plain(source), unit;
@@ -239,26 +250,6 @@ OwnHeading own_heading_of(const std::string& source) {
     heading.clock = 3600;
   return heading;
 }
-
-namespace {
-
-/// The number before a word: "2 GPUs" -> "2", "11.2M" -> "11.2" with a factor of a million.
-double take_word(const std::string& column, std::string& text) {
-  const auto end = text.find_first_not_of("0123456789.+-e");
-  if (end == 0 || end == std::string::npos) return 1;
-  const auto word = std::string(trimmed(std::string_view(text).substr(end)));
-  double factor = 0;
-  if (is_time(column)) factor = seconds_of(word);
-  if (column == "parameters") factor = word == "m" ? 1e6 : word == "k" ? 1e3 : word == "b" ? 1e9 : 0;
-  if ((column == "workers" || column == "nodes") && (word.starts_with("gpu") || word.starts_with("worker") ||
-                                                     word.starts_with("node") || word.starts_with("proc")))
-    factor = 1;
-  if (factor == 0) return 1;
-  text = std::string(trimmed(std::string_view(text).substr(0, end)));
-  return factor;
-}
-
-}  // namespace
 
 std::string cell_of(const OwnHeading& heading, std::string_view source) {
   std::string text = plain(source);

@@ -72,14 +72,6 @@ std::vector<Line> lines_of_csv(std::string_view text, std::vector<std::string>& 
   return lines;
 }
 
-namespace {
-
-bool is_blank(const Line& line) {
-  return std::ranges::all_of(line.cells, [](const std::string& cell) { return trimmed(cell).empty(); });
-}
-
-}  // namespace
-
 void drop_empty(std::vector<Line>& lines) {
   while (!lines.front().cells.empty() && trimmed(lines.front().cells.back()).empty()) {
     const auto column = lines.front().cells.size() - 1;
@@ -90,7 +82,9 @@ void drop_empty(std::vector<Line>& lines) {
     for (Line& line : lines)
       if (line.cells.size() > column) line.cells.resize(column);
   }
-  std::erase_if(lines, is_blank);
+  std::erase_if(lines, [](const Line& line) {
+    return std::ranges::all_of(line.cells, [](const auto& cell) { return trimmed(cell).empty(); });
+  });
 }
 
 std::size_t drop_summaries(std::vector<Line>& lines) {
