@@ -170,40 +170,33 @@ std::optional<double> updates_of(const Row& row) {
 /// Groups of rows with an accuracy of one model on one data set. In each group the first row with the
 /// smallest batch comes first.
 std::vector<std::vector<std::size_t>> compared_trainings(const Study& study) {
-  std::map<std::string, std::vector<std::size_t>> groups;
-  for (const auto& [i, row] : study.rows()) {
-    if (!row.knows("accuracy")) continue;
-    groups[texts_of(row, {Column("program"), Column("model"), Column("quality_of"), Column("train_samples")})]
-        .push_back(i);
-  }
-  std::vector<std::vector<std::size_t>> all;
-  for (auto& [key, rows] : groups) {
-    std::ranges::stable_sort(rows, {}, [&](auto i) { return global_batch(study.row(i)).value_or(1e300); });
-    if (rows.size() > 1) all.push_back(rows);
-  }
-  return all;
+  return sorted_groups(
+      study,
+      [](const Row& row) {
+        return row.knows("accuracy") ? texts_of(row, {"program", "model", "quality_of", "train_samples"})
+                                     : "";
+      },
+      [](const Row& row) { return global_batch(row).value_or(1e300); });
 }
 
 /// Groups of rows with a learning rate of one model on one data set, in each of which the accuracy of a row
 /// is stated or claimed. First the row with the smallest batch or the fewest workers.
 std::vector<std::vector<std::size_t>> trainings_with_rates(const Study& study) {
-  std::map<std::string, std::vector<std::size_t>> groups;
-  for (const auto& [i, row] : study.rows())
-    if (row.knows("learning_rate"))
-      groups[texts_of(row, {Column("program"), Column("model"), Column("train_samples")})].push_back(i);
-  const auto size = [&](std::size_t i) {
-    return std::pair(global_batch(study.row(i)).value_or(1e300), workers(study.row(i)).value_or(1e300));
-  };
-  std::vector<std::vector<std::size_t>> all;
-  for (auto& [key, rows] : groups) {
-    std::ranges::stable_sort(rows, {}, size);
-    const bool is_of_accuracy = std::ranges::any_of(rows, [&](auto i) {
+  auto groups = sorted_groups(
+      study,
+      [](const Row& row) {
+        return row.knows("learning_rate") ? texts_of(row, {"program", "model", "train_samples"}) : "";
+      },
+      [](const Row& row) {
+        return std::pair(global_batch(row).value_or(1e300), workers(row).value_or(1e300));
+      });
+  std::erase_if(groups, [&](const std::vector<std::size_t>& rows) {
+    return std::ranges::none_of(rows, [&](auto i) {
       const auto& row = study.row(i);
       return row.knows("accuracy") || has_any(base::lower_case(row.text("claim")), {"accura"});
     });
-    if (rows.size() > 1 && is_of_accuracy) all.push_back(rows);
-  }
-  return all;
+  });
+  return groups;
 }
 
 void check_updates(const Study& study, Findings& findings) {

@@ -230,18 +230,12 @@ void check_algorithm(const Study& study, Findings& findings) {
 
 void check_trend(const Study& study, Findings& findings) {
   constexpr double kFalls = 4;
-  std::map<std::string, std::vector<std::size_t>> groups;
-  for (const auto& [i, row] : study.rows()) {
-    const auto n = workers(row);
-    if (row.text("time_of") != "epoch" || row.value("communication_s").value_or(0) <= 0 || !n || *n <= 1 ||
-        !global_batch(row))
-      continue;
-    groups[configuration(row, {Column("local_batch"), Column("global_batch"), Column("batch"),
-                               Column("learning_rate")})]
-        .push_back(i);
-  }
-  for (auto& [key, rows] : groups) {
-    std::ranges::sort(rows, {}, [&](auto i) { return *global_batch(study.row(i)); });
+  const auto key = [](const Row& row) {
+    const bool is_compared = row.text("time_of") == "epoch" && global_batch(row) &&
+                             row.value("communication_s").value_or(0) > 0 && workers(row).value_or(0) > 1;
+    return is_compared ? configuration(row, {"local_batch", "global_batch", "batch", "learning_rate"}) : "";
+  };
+  for (const auto& rows : sorted_groups(study, key, [](const Row& row) { return *global_batch(row); })) {
     const auto& small = study.row(rows.front());
     const auto& large = study.row(rows.back());
     const double falls = *global_batch(large) / *global_batch(small);

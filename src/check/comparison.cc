@@ -202,12 +202,10 @@ bool is_same_as_far_as_known(const Row& a, const Row& b) {
   const bool has_batch = local_batch(a) || global_batch(a) || a.knows("batch"),
              is_same_batch = local_batch(a) == local_batch(b) && a.text("batch") == b.text("batch");
   if (has_batch != (local_batch(b) || global_batch(b) || b.knows("batch")) || !is_same_batch) return false;
-  for (std::size_t i = 0; i < Column::count(); ++i) {
-    const auto column = Column::at(i);
+  for (const auto column : Column::all())
     if (column.role() == table::ColumnRole::configuration && a.knows(column) && b.knows(column) &&
         a.text(column) != b.text(column))
       return false;
-  }
   return differing_settings(a, b).empty() && !is_told_apart(a, b);
 }
 

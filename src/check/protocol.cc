@@ -185,8 +185,7 @@ void check_idle(const Study& study, Findings& findings) {
 bool is_digit(char one) { return one >= '0' && one <= '9'; }
 
 /// Whether the words hold a ratio: a number with a sign of one ("1.9x", "90 %", "3-fold"), behind a word for
-/// one
-/// ("a speedup of 2"), or with a decimal point. "2 GPUs" and "batch 64" are none.
+/// one ("a speedup of 2"), or with a decimal point. "2 GPUs" and "batch 64" are none.
 bool names_a_ratio(const std::string& words) {
   constexpr std::string_view kBehind[] = {"x", "×", "%", "per cent", "percent", "times", "-fold", "fold"};
   constexpr std::string_view kBefore[] = {

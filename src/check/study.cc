@@ -244,8 +244,7 @@ const std::vector<std::size_t>& Study::with_workers(double n, const Row& like) c
 
 std::string configuration(const Row& row, const std::vector<Column>& but) {
   std::string text;
-  for (std::size_t i = 0; i < Column::count(); ++i) {
-    const auto column = Column::at(i);
+  for (const auto column : Column::all()) {
     if (column.role() != table::ColumnRole::configuration || std::ranges::find(but, column) != but.end())
       continue;
     text += row.text(column) + '\x1f';

@@ -3,6 +3,7 @@
 /// Prepares a table for the rules of `check`: baselines of rows, images of a row's time, precision of its
 /// time. It judges nothing.
 
+#include <algorithm>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -135,6 +136,22 @@ class Study {
 
 /// The values of these columns as text, for comparing rows.
 [[nodiscard]] std::string texts_of(const Row& row, std::initializer_list<Column> columns);
+
+/// The groups of several rows with one key, in the order of the keys; in each the rows in the order of
+/// `size`. Rows with the key "" are in none.
+template <typename Key, typename Size>
+[[nodiscard]] std::vector<std::vector<std::size_t>> sorted_groups(const Study& study, const Key& key,
+                                                                  const Size& size) {
+  std::map<std::string, std::vector<std::size_t>> by_key;
+  for (const auto& [i, row] : study.rows()) by_key[key(row)].push_back(i);
+  by_key.erase("");
+  std::vector<std::vector<std::size_t>> groups;
+  for (auto& [text, rows] : by_key) {
+    std::ranges::stable_sort(rows, {}, [&](std::size_t i) { return size(study.row(i)); });
+    if (rows.size() > 1) groups.push_back(std::move(rows));
+  }
+  return groups;
+}
 
 /// Whether the row knows one of these columns.
 [[nodiscard]] bool knows_any(const Row& row, std::initializer_list<Column> columns);

@@ -80,9 +80,7 @@ std::optional<Residual> residual_of(const Study& study, std::size_t i, Column wh
   if (!study.row(i).knows("communication_s") || !study.row(i).knows(whole)) return std::nullopt;
   if (!study.baselines(i).empty()) {
     const Residual one{whole, share, study.baselines(i).front()};
-    if (workers(study.row(i)) && workers(study.row(one.base)) && is_base(study, i, one.base) &&
-        is_difference(study, i, one))
-      return one;
+    if (is_base(study, i, one.base) && is_difference(study, i, one)) return one;
   }
   for (std::size_t k = 0; k < std::min(study.size(), kSearched); ++k)
     if (const Residual one{whole, share, k}; is_base(study, i, k) && is_difference(study, i, one)) return one;

@@ -13,11 +13,6 @@
 
 namespace paceline::graph {
 
-void fail_at(const std::string& source, const toml::node& node, const std::string& sentence) {
-  throw base::Error(base::ErrorKind::usage,
-                    fmt::format("{}:{}: {}", source, node.source().begin.line, sentence));
-}
-
 std::string written(const toml::node& node) {
   if (const auto text = node.value_exact<std::string>()) return fmt::format("the text \"{}\"", *text);
   if (const auto truth = node.value_exact<bool>()) return *truth ? "true" : "false";
@@ -40,8 +35,7 @@ void LayerTable::operator()(std::string_view key, Init& value, const KeyUse& /*u
   }
   std::vector<std::string> known;
   for (const auto& [init, meaning] : kInits) known.push_back(init);
-  fail_at(source_, *table_.get(key),
-          fmt::format("init '{}' is not known{}", *name, base::suggestion(*name, known)));
+  fail_at(source_, *table_.get(key), "init '{}' is not known{}", *name, base::suggestion(*name, known));
 }
 
 namespace {

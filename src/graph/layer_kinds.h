@@ -9,14 +9,21 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "graph/graph.h"
 
 namespace paceline::graph {
 
-/// Fails with "<file>:<line>: " in front of the sentence.
-[[noreturn]] void fail_at(const std::string& source, const toml::node& node, const std::string& sentence);
+/// Fails with "<file>:<line>: " in front of the fmt-formatted sentence.
+template <typename... Args>
+[[noreturn]] void fail_at(const std::string& source, const toml::node& node,
+                          fmt::format_string<Args...> format, Args&&... args) {
+  base::fail(base::ErrorKind::usage, "{}:{}: {}", source, node.source().begin.line,
+             fmt::format(format, std::forward<Args>(args)...));
+}
 
 /// The value as written in the file, for a sentence that ends "but is ...".
 [[nodiscard]] std::string written(const toml::node& node);
@@ -44,8 +51,7 @@ class LayerTable {
   void operator()(std::string_view key, int& value, const KeyUse& use = {}) const {
     const toml::node* node = table_.get(key);
     if (use.is_required && node == nullptr)
-      fail_at(source_, table_,
-              fmt::format("the layer needs '{}', but does not give it; add {} = 64", key, key));
+      fail_at(source_, table_, "the layer needs '{}', but does not give it; add {} = 64", key, key);
     if (use.is_required && node->value_exact<std::string>() == "classes") {
       value = classes_;
       return;
@@ -60,11 +66,10 @@ class LayerTable {
     if (node == nullptr) return;
     const toml::array* list = node->as_array();
     if (list != nullptr && (list->size() != 2 || !list->is_homogeneous(toml::node_type::integer)))
-      fail_at(
-          source_, *node,
-          fmt::format("'{}' must be a whole number, or a list of two, [height, width], but is another list; "
-                      "correct it",
-                      key));
+      fail_at(source_, *node,
+              "'{}' must be a whole number, or a list of two, [height, width], but is another list; "
+              "correct it",
+              key);
     const auto at = [&](std::size_t i) { return checked(key, list->get(i)->value_or(std::int64_t{0})); };
     value =
         list != nullptr ? Pair(at(0), at(1)) : Pair(checked(key, *get<std::int64_t>(key, "a whole number")));
@@ -89,14 +94,13 @@ class LayerTable {
     const toml::node* node = table_.get(key);
     if (node == nullptr) return std::nullopt;
     if (auto value = node->value_exact<T>()) return value;
-    fail_at(source_, *node,
-            fmt::format("'{}' must be {}, but is {}; correct it", key, wanted, written(*node)));
+    fail_at(source_, *node, "'{}' must be {}, but is {}; correct it", key, wanted, written(*node));
   }
   [[nodiscard]] int checked(std::string_view key, std::int64_t value) const {
     constexpr std::int64_t kMost = 1 << 20;
     if (value < 0 || value > kMost)
-      fail_at(source_, *table_.get(key),
-              fmt::format("'{}' must be from 0 to {}, but is {}; correct it", key, kMost, value));
+      fail_at(source_, *table_.get(key), "'{}' must be from 0 to {}, but is {}; correct it", key, kMost,
+              value);
     return static_cast<int>(value);
   }
   const toml::table& table_;

@@ -33,7 +33,7 @@ Heading heading_of(std::string_view name, const Place& place) {
     return {.setting = std::string(name.substr(kSettingPrefix.size()))};
   if (const auto column = Column::find(name)) return {.column = column};
   std::vector<std::string> known;
-  for (std::size_t row = 0; row < Column::count(); ++row) known.emplace_back(Column::at(row).name());
+  for (const auto column : Column::all()) known.emplace_back(column.name());
   const auto near = base::nearest_name(name, known);
   fail(ErrorKind::data,
        "{}: there is no column '{}'{}; a column of your own is called setting.{}, and docs/check.md "
@@ -56,8 +56,7 @@ void set_cell(Row& row, const Heading& heading, std::string_view text, const Pla
 
 /// Fills in what holds for all rows, unless a row says otherwise itself.
 void fill_from_facts(Row& row, const Row& facts) {
-  for (std::size_t i = 0; i < Column::count(); ++i) {
-    const auto column = Column::at(i);
+  for (const auto column : Column::all()) {
     if (!row.knows(column) && !row.is_unknown(column) && facts.knows(column))
       row.set(column, facts.text(column));
   }

@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <string_view>
@@ -149,6 +150,9 @@ class Column {
   }
   [[nodiscard]] static constexpr std::size_t count() { return column_table::kRows.size(); }
   [[nodiscard]] static constexpr Column at(std::size_t row) { return Column(row); }
+  [[nodiscard]] static constexpr auto all() {
+    return std::views::iota(std::size_t{0}, count()) | std::views::transform(&Column::at);
+  }
   [[nodiscard]] static constexpr std::optional<Column> find(std::string_view name) {
     const auto row = column_table::row_of(name);
     return row == count() ? std::nullopt : std::optional(at(row));
@@ -249,7 +253,7 @@ class Row {
   [[nodiscard]] bool knows(Column column) const { return !text(column).empty(); }
   [[nodiscard]] const std::string& text(Column column) const { return cells_[column.row()].text; }
   [[nodiscard]] std::optional<Number> number(Column column) const;
-  [[nodiscard]] std::optional<double> value(Column column) const;
+  [[nodiscard]] std::optional<double> value(Column column) const { return cells_[column.row()].value; }
   /// Whether `word` is among the words of the cell.
   [[nodiscard]] bool has_word(Column column, std::string_view word) const;
   /// Whether the cell says "unknown"; then a value given for all rows does not fill it.

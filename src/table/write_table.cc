@@ -158,8 +158,6 @@ std::optional<Number> Row::number(Column column) const {
   return Number{*cell.value, cell.half_unit, cell.text};
 }
 
-std::optional<double> Row::value(Column column) const { return cells_[column.row()].value; }
-
 bool Row::has_word(Column column, std::string_view word) const {
   const auto words = split_words(text(column));
   return std::ranges::find(words, word) != words.end();
@@ -217,8 +215,7 @@ std::string to_csv(const Table& table) {
     text += fmt::format("# {}\n", plain);
   }
   std::vector<Column> columns;
-  for (std::size_t i = 0; i < Column::count(); ++i) {
-    const auto column = Column::at(i);
+  for (const auto column : Column::all()) {
     if (is_fact(table, column))
       text += fact_line(column.name(), column, table.rows.front().text(column));
     else if (is_said(table, column))
@@ -229,8 +226,8 @@ std::string to_csv(const Table& table) {
 
 std::string to_plain_csv(const Table& table) {
   std::vector<Column> columns;
-  for (std::size_t i = 0; i < Column::count(); ++i)
-    if (is_said(table, Column::at(i))) columns.push_back(Column::at(i));
+  for (const auto column : Column::all())
+    if (is_said(table, column)) columns.push_back(column);
   return lines_of(table, columns);
 }
 

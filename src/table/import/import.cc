@@ -137,7 +137,7 @@ void fill_in(Table& table, const GivenFacts& given) {
     const auto column = Column::find(name);
     if (!column) {
       std::vector<std::string> known;
-      for (std::size_t i = 0; i < Column::count(); ++i) known.emplace_back(Column::at(i).name());
+      for (const auto one : Column::all()) known.emplace_back(one.name());
       const auto near = base::nearest_name(name, known);
       fail(ErrorKind::usage, "--set {}: there is no column '{}'{}", name, name,
            near ? fmt::format("; did you mean '{}'?", *near) : "; docs/check.md lists them");

@@ -23,16 +23,10 @@ struct Collective {
   double bytes = 0;  ///< 0: not stated
 };
 
-/// A kernel, with the number of the call that launched it; 0: not stated.
-struct Kernel {
-  Stretch span;
-  double call = 0;
-};
-
-/// A call on a thread of the host: the launch of a kernel, or a step of an optimizer.
+/// A kernel, a call of the host that launched one, or a step of an optimizer.
 struct Call {
   Stretch span;
-  double number = 0;  ///< the number of a launch
+  double number = 0;  ///< of the launch, also beside its kernel; 0: not stated
 };
 
 /// One rank's trace: spans only.
@@ -41,7 +35,7 @@ struct Trace {
   std::optional<double> rank, world;
   double base_s = 0;  ///< UTC of the time 0 of its events; 0: not stated
   std::string device;
-  std::vector<Kernel> kernels;                                 ///< kernels other than collectives
+  std::vector<Call> kernels;                                   ///< kernels other than collectives
   std::map<std::string, std::vector<Call>> launches, updates;  ///< by process and thread
   std::vector<Stretch> compute, update, copy, next;
   std::vector<std::pair<double, Stretch>> steps;  ///< by their number
@@ -123,7 +117,7 @@ void split_update(Trace& trace) {
   trace.launches.clear();
   std::ranges::sort(of_update);
   for (const auto& kernel : trace.kernels)
-    (kernel.call > 0 && std::ranges::binary_search(of_update, kernel.call) ? trace.update : trace.compute)
+    (kernel.number > 0 && std::ranges::binary_search(of_update, kernel.number) ? trace.update : trace.compute)
         .push_back(kernel.span);
   trace.kernels = {};
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <utility>
 
@@ -144,22 +143,21 @@ class Placing {
 
 /// Whether a column so called names or numbers things that are measured beside each other.
 bool names_things(std::string_view name) {
-  constexpr auto kNames = std::to_array<std::string_view>(
-      {"rank",         "worker",  "process", "proc",       "pid",        "replica",     "node",
-       "host",         "gpu",     "device",  "client",     "shard",      "fold",        "cv",
-       "seed",         "run",     "trial",   "repeat",     "repetition", "rep",         "replicate",
-       "attempt",      "config",  "exp",     "experiment", "variant",    "model",       "arch",
-       "architecture", "network", "net",     "backbone",   "method",     "algorithm",   "name",
-       "job",          "task",    "group",   "member",     "split",      "part",        "phase",
-       "set",          "dataset", "workers", "gpus",       "nodes",      "world_size",  "batch_size",
-       "batchsize",    "bs",      "width",   "depth",      "local_rank", "global_rank", "global_batch",
-       "local_batch",  "stage",   "mode",    "subset",     "optimizer",  "hostname"});
   auto words = base::lower_case(std::string(name));
   std::ranges::replace_if(
       words, [](char one) { return one == ' ' || one == '-' || one == '.'; }, '_');
   for (const std::string_view end : {"_id", "_idx", "_index", "_no", "_num", "_number", "_name"})
     if (words.ends_with(end)) words.resize(words.size() - end.size());
-  return std::ranges::find(kNames, words) != kNames.end();
+  return is_any(
+      words, {"rank",         "worker",  "process", "proc",       "pid",        "replica",     "node",
+              "host",         "gpu",     "device",  "client",     "shard",      "fold",        "cv",
+              "seed",         "run",     "trial",   "repeat",     "repetition", "rep",         "replicate",
+              "attempt",      "config",  "exp",     "experiment", "variant",    "model",       "arch",
+              "architecture", "network", "net",     "backbone",   "method",     "algorithm",   "name",
+              "job",          "task",    "group",   "member",     "split",      "part",        "phase",
+              "set",          "dataset", "workers", "gpus",       "nodes",      "world_size",  "batch_size",
+              "batchsize",    "bs",      "width",   "depth",      "local_rank", "global_rank", "global_batch",
+              "local_batch",  "stage",   "mode",    "subset",     "optimizer",  "hostname"});
 }
 
 /// Whether a text may be the name of a thing: no clock, quantity, list, yes or no.
