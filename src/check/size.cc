@@ -66,12 +66,11 @@ void check_parameters(const Study& study, Findings& findings) {
       if (name != model.name) continue;
       findings.compared();
       const double right = count_of(model, *classes);
-      if (is_count(*printed, right)) break;
       // A ResNet-18 modified for small images often keeps the name.
-      const auto other = whose(*printed, *classes);
       const bool is_small_form =
           name == "resnet18" && is_count(*printed, count_of(kKnownModels[5], *classes));
-      if (is_small_form) break;
+      if (is_small_form || is_count(*printed, right)) break;
+      const auto other = whose(*printed, *classes);
       findings.add(other.empty() ? Severity::warning : Severity::error,
                    {{i}, printed->text, Figure{right, right, right}},
                    fmt::format("{} with {:g} classes has {:.0f} parameters, not {}{}.", row.text("model"),

@@ -124,11 +124,7 @@ std::int64_t peak_bytes(const std::vector<BufferRequest>& requests) {
   return peak;
 }
 
-std::int64_t MemoryPlan::total_bytes() const {
-  std::int64_t bytes = 0;
-  for (const Line& line : lines) bytes += line.bytes;
-  return bytes;
-}
+std::int64_t MemoryPlan::total_bytes() const { return total_bytes(Place::host) + total_bytes(Place::device); }
 
 std::int64_t MemoryPlan::total_bytes(Place place) const {
   std::int64_t bytes = 0;

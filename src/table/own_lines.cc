@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "table/own_cells.h"
-#include "table/table.h"
 
 namespace paceline::table {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "base/text.h"
 #include "table/own_cells.h"
-#include "table/table.h"
 
 namespace paceline::table {
 namespace {
@@ -58,9 +57,7 @@ bool is_number(std::string_view source) {
 bool has_own_cells(const OwnTable& table) {
   for (std::size_t i = 0; i < table.headings.size(); ++i) {
     const auto column = Column::find(table.headings[i].name());
-    if (!column || column->kind() == ColumnKind::text || column->kind() == ColumnKind::word ||
-        column->kind() == ColumnKind::words)
-      continue;
+    if (!column || !column->is_number()) continue;
     for (const auto& line : table.rows()) {
       const auto cell = trimmed(line.cells[i]);
       const bool is_ours =

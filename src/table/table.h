@@ -161,6 +161,8 @@ class Column {
   [[nodiscard]] constexpr std::size_t row() const { return row_; }
   [[nodiscard]] constexpr std::string_view name() const { return column_table::kRows[row_].name; }
   [[nodiscard]] constexpr ColumnKind kind() const { return column_table::kRows[row_].kind; }
+  /// Whether its cells are numbers.
+  [[nodiscard]] constexpr bool is_number() const { return kind() >= ColumnKind::count; }
   [[nodiscard]] constexpr ColumnRole role() const { return column_table::kRows[row_].role; }
   [[nodiscard]] constexpr std::string_view words() const { return column_table::kRows[row_].words; }
 

@@ -64,12 +64,11 @@ bool is_said(const Table& table, Column column) {
                              [&](const Row& row) { return row.knows(column) || row.is_unknown(column); });
 }
 
-std::string fact_line(std::string_view name, Column column, const std::string& text) {
-  const bool is_number = column.kind() == ColumnKind::count || column.kind() == ColumnKind::number ||
-                         column.kind() == ColumnKind::part;
+std::string fact_line(Column column, const std::string& text) {
+  if (column.is_number()) return fmt::format("# {} = {}\n", column.name(), text);
   std::string plain = text;
-  std::replace(plain.begin(), plain.end(), '"', '\'');
-  return is_number ? fmt::format("# {} = {}\n", name, text) : fmt::format("# {} = \"{}\"\n", name, plain);
+  std::ranges::replace(plain, '"', '\'');
+  return fmt::format("# {} = \"{}\"\n", column.name(), plain);
 }
 
 struct Template {
@@ -172,28 +171,20 @@ std::string Row::name() const {
 void Row::set(Column column, std::string_view given) {
   Cell cell{.text = std::string(trimmed(given))};
   if (cell.text == "unknown" || cell.text == "not known") cell = {.is_unknown = true};
-  if (!cell.text.empty()) {
-    switch (column.kind()) {
-      case ColumnKind::text:
-        break;
-      case ColumnKind::word:
-        require_word(column, cell.text);
-        break;
-      case ColumnKind::words:
-        for (const auto word : split_words(cell.text)) require_word(column, word);
-        break;
-      default: {
-        const auto number = read_number(cell.text);
-        if (!number)
-          fail(ErrorKind::usage,
-               "must be a number, but is '{}'; the unit is part of the column's name, and an empty cell "
-               "means 'not known'",
-               cell.text);
-        require_range(column, number->value, cell.text);
-        cell.value = number->value;
-        cell.half_unit = column.kind() == ColumnKind::count ? 0 : number->half_unit;
-      }
-    }
+  if (column.kind() == ColumnKind::word && !cell.text.empty()) require_word(column, cell.text);
+  if (column.kind() == ColumnKind::words)
+    for (const auto word : split_words(cell.text)) require_word(column, word);
+  if (column.is_number() && !cell.text.empty()) {
+    const auto number = read_number(cell.text);
+    if (!number)
+      fail(
+          ErrorKind::usage,
+          "must be a number, but is '{}'; the unit is part of the column's name, and an empty cell means 'not "
+          "known'",
+          cell.text);
+    require_range(column, number->value, cell.text);
+    cell.value = number->value;
+    cell.half_unit = column.kind() == ColumnKind::count ? 0 : number->half_unit;
   }
   cells_[column.row()] = std::move(cell);
 }
@@ -217,7 +208,7 @@ std::string to_csv(const Table& table) {
   std::vector<Column> columns;
   for (const auto column : Column::all()) {
     if (is_fact(table, column))
-      text += fact_line(column.name(), column, table.rows.front().text(column));
+      text += fact_line(column, table.rows.front().text(column));
     else if (is_said(table, column))
       columns.push_back(column);
   }

@@ -10,8 +10,6 @@
 #include "base/text.h"
 #include "table/import/import.h"
 #include "table/import/metrics_log.h"
-#include "table/own_cells.h"
-#include "table/table.h"
 
 namespace paceline::table {
 namespace {

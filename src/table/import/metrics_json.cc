@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "table/import/import.h"
 #include "table/import/metrics_log.h"
-#include "table/table.h"
 
 namespace paceline::table {
 namespace {

@@ -8,7 +8,6 @@
 #include <charconv>
 
 #include "base/text.h"
-#include "table/table.h"
 
 namespace paceline::table {
 

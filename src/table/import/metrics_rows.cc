@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "table/import/metrics_log.h"
-#include "table/table.h"
 
 namespace paceline::table {
 namespace {

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "table/import/import.h"
-#include "table/table.h"
 
 namespace paceline::table {
 

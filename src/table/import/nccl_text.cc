@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "table/import/import.h"
-#include "table/table.h"
 
 namespace paceline::table {
 namespace {

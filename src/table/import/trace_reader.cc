@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "table/import/import.h"
-#include "table/table.h"
 
 namespace paceline::table {
 
@@ -154,18 +153,15 @@ class Handler : public nlohmann::json_sax<json> {
 
   void take_of_event(std::string text) {
     if (levels_.size() == event_depth_) {
-      if (key_ == "ph")
-        event_.phase = std::move(text);
-      else if (key_ == "cat")
-        event_.category = std::move(text);
-      else if (key_ == "name")
-        event_.name = std::move(text);
-      else if (key_ == "pid")
-        event_.process = std::move(text);
-      else if (key_ == "tid")
-        event_.thread = std::move(text);
-      else if (key_ == "ts" || key_ == "dur")
-        if (const auto number = read_number(text)) set_time(number->value);
+      std::string* const member = key_ == "ph"     ? &event_.phase
+                                  : key_ == "cat"  ? &event_.category
+                                  : key_ == "name" ? &event_.name
+                                  : key_ == "pid"  ? &event_.process
+                                  : key_ == "tid"  ? &event_.thread
+                                                   : nullptr;
+      if (member != nullptr) *member = std::move(text);
+      if (key_ != "ts" && key_ != "dur") return;
+      if (const auto number = read_number(text)) set_time(number->value);
     } else if (levels_.size() == event_depth_ + 1 && !levels_.back().is_array &&
                levels_.back().key == "args") {
       event_.args[key_] = std::move(text);
