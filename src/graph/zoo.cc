@@ -114,8 +114,6 @@ constexpr ModelRow kModels[] = {
 
 }  // namespace
 
-Builder::Builder(std::string model_name) { graph_.name = std::move(model_name); }
-
 int Builder::append(Attributes op, std::vector<int> inputs, std::string name,
                     const ParameterNames& parameters) {
   const OpRule& rule = rule_of(op);

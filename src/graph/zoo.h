@@ -34,7 +34,7 @@ struct ParameterNames {
 
 class Builder {
  public:
-  explicit Builder(std::string model_name);
+  explicit Builder(std::string model_name) { graph_.name = std::move(model_name); }
 
   int input(Shape shape) { return append(Input{shape}, {}, "input"); }
   int conv2d(int src, std::string name, const Conv2d& attributes) {
