@@ -17,8 +17,7 @@ namespace {
 using std::numbers::ln2;
 
 void check_loss_bound(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto loss = row.number("loss"), accuracy = row.number("accuracy");
     if (!loss || !accuracy) continue;
     findings.compared();
@@ -44,8 +43,7 @@ void check_loss_bound(const Study& study, Findings& findings) {
 
 void check_loss_scale(const Study& study, Findings& findings) {
   constexpr double kHighestCost = 30, kHasLearnt = 0.5;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto loss = row.number("loss"), accuracy = row.number("accuracy");
     if (!loss || !accuracy || accuracy->value <= kHasLearnt) continue;
     findings.compared();
@@ -61,8 +59,7 @@ void check_loss_scale(const Study& study, Findings& findings) {
 }
 
 void check_count(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto accuracy = row.number("accuracy");
     const auto samples = row.value("test_samples");
     if (!accuracy || !samples || *samples < 1) continue;
@@ -106,8 +103,7 @@ std::string kind_of_training(const Row& row) {
 bool is_called_best(const Row& row) {
   if (row.text("best") == "yes") return true;
   const auto words = base::lower_case(row.text("claim"));
-  const auto has = [&](const char* word) { return words.find(word) != std::string::npos; };
-  return has("accura") && (has("best") || has("highest")) && !has("not ");
+  return has_any(words, {"accura"}) && has_any(words, {"best", "highest"}) && !has_any(words, {"not "});
 }
 
 /// Rows with an accuracy, all of one model on one data set.
@@ -118,10 +114,10 @@ struct Rivals {
 
 std::map<std::string, Rivals> rivals_of(const Study& study) {
   std::map<std::string, Rivals> all;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto accuracy = study.row(i).value("accuracy");
+  for (const auto& [i, row] : study.rows()) {
+    const auto accuracy = row.value("accuracy");
     if (!accuracy) continue;
-    auto& [count, best] = all[kind_of_training(study.row(i))];
+    auto& [count, best] = all[kind_of_training(row)];
     ++count;
     const auto after =
         std::ranges::find_if(best, [&](auto k) { return *study.row(k).value("accuracy") < *accuracy; });
@@ -134,8 +130,7 @@ std::map<std::string, Rivals> rivals_of(const Study& study) {
 void check_noise(const Study& study, Findings& findings) {
   constexpr double kErrors = 2;
   const auto by_kind = rivals_of(study);
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     if (!is_called_best(row) || !row.value("accuracy") || variance_of_accuracy(row) <= 0) continue;
     const auto& [count, two] = by_kind.at(kind_of_training(row));
     if (count < 2) continue;
@@ -175,45 +170,33 @@ std::optional<double> updates_of(const Row& row) {
 /// Groups of rows with an accuracy of one model on one data set. In each group the first row with the
 /// smallest batch comes first.
 std::vector<std::vector<std::size_t>> compared_trainings(const Study& study) {
-  std::map<std::string, std::vector<std::size_t>> groups;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
-    if (!row.knows("accuracy")) continue;
-    groups[row.text("program") + '\x1f' + row.text("model") + '\x1f' + row.text("quality_of") + '\x1f' +
-           row.text("train_samples")]
-        .push_back(i);
-  }
-  std::vector<std::vector<std::size_t>> all;
-  for (auto& [key, rows] : groups) {
-    std::ranges::stable_sort(rows, [&](auto a, auto b) {
-      return global_batch(study.row(a)).value_or(1e300) < global_batch(study.row(b)).value_or(1e300);
-    });
-    if (rows.size() > 1) all.push_back(rows);
-  }
-  return all;
+  return sorted_groups(
+      study,
+      [](const Row& row) {
+        return row.knows("accuracy") ? texts_of(row, {"program", "model", "quality_of", "train_samples"})
+                                     : "";
+      },
+      [](const Row& row) { return global_batch(row).value_or(1e300); });
 }
 
 /// Groups of rows with a learning rate of one model on one data set, in each of which the accuracy of a row
 /// is stated or claimed. First the row with the smallest batch or the fewest workers.
 std::vector<std::vector<std::size_t>> trainings_with_rates(const Study& study) {
-  std::map<std::string, std::vector<std::size_t>> groups;
-  for (std::size_t i = 0; i < study.size(); ++i)
-    if (study.row(i).knows("learning_rate"))
-      groups[texts_of(study.row(i), {Column("program"), Column("model"), Column("train_samples")})].push_back(
-          i);
-  const auto size = [&](std::size_t i) {
-    return std::pair(global_batch(study.row(i)).value_or(1e300), workers(study.row(i)).value_or(1e300));
-  };
-  std::vector<std::vector<std::size_t>> all;
-  for (auto& [key, rows] : groups) {
-    std::ranges::stable_sort(rows, [&](auto a, auto b) { return size(a) < size(b); });
-    const bool is_of_accuracy = std::ranges::any_of(rows, [&](auto i) {
+  auto groups = sorted_groups(
+      study,
+      [](const Row& row) {
+        return row.knows("learning_rate") ? texts_of(row, {"program", "model", "train_samples"}) : "";
+      },
+      [](const Row& row) {
+        return std::pair(global_batch(row).value_or(1e300), workers(row).value_or(1e300));
+      });
+  std::erase_if(groups, [&](const std::vector<std::size_t>& rows) {
+    return std::ranges::none_of(rows, [&](auto i) {
       const auto& row = study.row(i);
-      return row.knows("accuracy") || base::lower_case(row.text("claim")).find("accura") != std::string::npos;
+      return row.knows("accuracy") || has_any(base::lower_case(row.text("claim")), {"accura"});
     });
-    if (rows.size() > 1 && is_of_accuracy) all.push_back(rows);
-  }
-  return all;
+  });
+  return groups;
 }
 
 void check_updates(const Study& study, Findings& findings) {
@@ -281,9 +264,8 @@ void check_learning_rate(const Study& study, Findings& findings) {
 
 void check_survivors(const Study& study, Findings& findings) {
   std::map<std::string, std::vector<std::size_t>> groups;
-  for (std::size_t i = 0; i < study.size(); ++i)
-    if (study.row(i).knows("seed") && study.row(i).value("seeds"))
-      groups[configuration(study.row(i))].push_back(i);
+  for (const auto& [i, row] : study.rows())
+    if (row.knows("seed") && row.value("seeds")) groups[configuration(row)].push_back(i);
   for (const auto& [key, rows] : groups) {
     const double stated = *study.row(rows.front()).value("seeds");
     const auto known = static_cast<double>(

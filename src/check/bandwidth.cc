@@ -51,12 +51,9 @@ std::string algorithm_of(const Row& row) {
 bool is_no_ring(const Row& row) {
   const auto algorithm = algorithm_of(row);
   if (!row.knows("algorithm")) return !algorithm.empty();
-  for (const char* const word :
-       {"server", "gather", "broadcast", "one process", "star", "single process", "DataParallel"})
-    if (algorithm.find(word) != std::string::npos)
-      return algorithm.find("reduce-scatter") == std::string::npos &&
-             algorithm.find("Distributed") == std::string::npos;
-  return false;
+  return has_any(algorithm, {"server", "gather", "broadcast", "one process", "star", "single process",
+                             "DataParallel"}) &&
+         !has_any(algorithm, {"reduce-scatter", "Distributed"});
 }
 
 /// Joins those with one factor, since the figure cannot tell which of them was made, and leaves out those
@@ -169,24 +166,24 @@ std::optional<Claim> bandwidth_claim(const Row& row, std::size_t i) {
 
 void check_formula(const Study& study, Findings& findings) {
   std::vector<Claim> claims;
-  for (std::size_t i = 0; i < study.size(); ++i)
-    if (auto one = bandwidth_claim(study.row(i), i)) claims.push_back(std::move(*one));
+  for (const auto& [i, row] : study.rows())
+    if (auto one = bandwidth_claim(row, i)) claims.push_back(std::move(*one));
   findings.compared(claims.size());
   const auto judgements = judge(claims);
   for (std::size_t c = 0; c < claims.size(); ++c) {
-    if (judgements[c].word == Judgement::Word::follows) continue;
+    if (judgements[c].follows) continue;
     const auto& claim = claims[c];
     const auto& row = study.row(claim.row);
-    const bool is_explained = judgements[c].word == Judgement::Word::explained;
+    const auto* form = judgements[c].form;
     const auto right = claim.right.front();
     const auto k = *reductions(row);
     const auto& is = row.text("bandwidth_is");
     findings.add(
-        is_explained ? Severity::error : Severity::warning,
+        form != nullptr ? Severity::error : Severity::warning,
         {.rows = {claim.row},
          .printed = claim.printed.text,
          .corrected = figure_of(right.middle(), right),
-         .cause = is_explained ? judgements[c].form->id : "unexplained"},
+         .cause = judgements[c].cause()},
         fmt::format(
             "printed {} of {} {} on {} workers; {}{} bytes a step x {} step{} in {} s are {} {}. {}{}.",
             is.empty()      ? "a bandwidth"
@@ -199,7 +196,7 @@ void check_formula(const Study& study, Findings& findings) {
             k.low == k.high ? shown(k.low) : fmt::format("{} to {}", shown(k.low), shown(k.high)),
             k.high == 1 ? "" : "s", communication_time(row)->text, shown(right.middle()),
             row.text("bandwidth_unit"),
-            is_explained ? judgements[c].form->sentence : "The printed figure does not follow from it",
+            form != nullptr ? form->sentence : "The printed figure does not follow from it",
             is == "algbw" || !is_no_ring(row)
                 ? ""
                 : "; 2(N-1)/N is what each worker of a ring sends, and " + algorithm_of(row) + " is none"));
@@ -207,8 +204,7 @@ void check_formula(const Study& study, Findings& findings) {
 }
 
 void check_algorithm(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto n = workers(row);
     if (!is_no_ring(row) || !n || *n <= 1 || !row.knows("claimed_bandwidth")) continue;
     const auto& is = row.text("bandwidth_is");
@@ -234,20 +230,12 @@ void check_algorithm(const Study& study, Findings& findings) {
 
 void check_trend(const Study& study, Findings& findings) {
   constexpr double kFalls = 4;
-  std::map<std::string, std::vector<std::size_t>> groups;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
-    const auto n = workers(row);
-    if (row.text("time_of") != "epoch" || row.value("communication_s").value_or(0) <= 0 || !n || *n <= 1 ||
-        !global_batch(row))
-      continue;
-    groups[configuration(row, {Column("local_batch"), Column("global_batch"), Column("batch"),
-                               Column("learning_rate")})]
-        .push_back(i);
-  }
-  for (auto& [key, rows] : groups) {
-    std::ranges::sort(
-        rows, [&](auto a, auto b) { return *global_batch(study.row(a)) < *global_batch(study.row(b)); });
+  const auto key = [](const Row& row) {
+    const bool is_compared = row.text("time_of") == "epoch" && global_batch(row) &&
+                             row.value("communication_s").value_or(0) > 0 && workers(row).value_or(0) > 1;
+    return is_compared ? configuration(row, {"local_batch", "global_batch", "batch", "learning_rate"}) : "";
+  };
+  for (const auto& rows : sorted_groups(study, key, [](const Row& row) { return *global_batch(row); })) {
     const auto& small = study.row(rows.front());
     const auto& large = study.row(rows.back());
     const double falls = *global_batch(large) / *global_batch(small);
@@ -290,8 +278,7 @@ std::map<std::string, Sizes> sizes_by_workers(const Study& study) {
 void check_average(const Study& study, Findings& findings) {
   constexpr double kFewest = 3;
   const auto by_workers = sizes_by_workers(study);
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto claim = claimed_bytes_per_s(row);
     if (!claim || row.knows("message_bytes") || row.text("bandwidth_is") == "algbw" ||
         row.text("bandwidth_is") == "sent")
@@ -316,8 +303,7 @@ void check_average(const Study& study, Findings& findings) {
 }
 
 void check_wrong(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     if (row.value("wrong_elements").value_or(0) > 0)
       findings.add(Severity::error, {{i}, row.text("wrong_elements")},
                    fmt::format("{} elements are wrong: what was timed is not this collective.",
@@ -326,8 +312,7 @@ void check_wrong(const Study& study, Findings& findings) {
 }
 
 void check_one_rank(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     if (workers(row).value_or(0) != 1 || !row.knows("claimed_bandwidth") ||
         row.text("bandwidth_is") == "algbw")
       continue;

@@ -40,25 +40,17 @@ struct Figure {
   double value = 0, low = 0, high = 0;
 };
 
-/// Another place where the mistake of a finding was made.
-struct SameMistake {
-  std::vector<std::string> rows;
-  std::string printed;
-  std::optional<Figure> corrected;
-  std::size_t line = 0;
-};
-
 struct Finding {
   std::string rule;  ///< "ratio.speedup"
   Severity severity = Severity::note;
-  std::string cause = {};              ///< findings of one rule with one cause are one mistake
-  std::vector<std::string> rows;       ///< names of the runs
-  std::string printed;                 ///< as in the source; "" if no single figure is meant
-  std::optional<Figure> corrected;     ///< what it should have been, in the unit of `printed`
-  std::string sentence;                ///< one plain sentence with the numbers
-  std::string where;                   ///< the file
-  std::size_t line = 0;                ///< of its first row; 0: none
-  std::vector<SameMistake> also = {};  ///< filled by one_per_mistake()
+  std::string cause = {};           ///< findings of one rule with one cause are one mistake
+  std::vector<std::string> rows;    ///< names of the runs
+  std::string printed;              ///< as in the source; "" if no single figure is meant
+  std::optional<Figure> corrected;  ///< what it should have been, in the unit of `printed`
+  std::string sentence;             ///< one plain sentence with the numbers
+  std::string where;                ///< the file
+  std::size_t line = 0;             ///< of its first row; 0: none
+  std::vector<Finding> also = {};   ///< the same mistake elsewhere, filled by one_per_mistake()
 };
 
 /// A rule that could not be applied, or not fully, and what it needs.

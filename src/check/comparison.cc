@@ -2,7 +2,6 @@
 /// different figures, different numbers of epochs.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -28,10 +27,8 @@ std::optional<std::size_t> compared_with(const Study& study, std::size_t i, cons
 }
 
 void check_settings(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
-    const auto printed =
-        row.knows("claimed_speedup") ? row.number("claimed_speedup") : row.number("claimed_efficiency");
+  for (const auto& [i, row] : study.rows()) {
+    const auto printed = claimed_ratio(row);
     if (!printed) continue;
     const auto k = compared_with(study, i, *printed, !row.knows("claimed_speedup"));
     if (!k) continue;
@@ -75,21 +72,18 @@ double tolerance_of(Column column, const Row& a, const Row& b) {
 
 /// Rows that say which repeat or seed they are, or how the figure was taken, do not conflict.
 bool is_told_apart(const Row& a, const Row& b) {
-  for (const Column column :
-       {Column("repeat"), Column("seed"), Column("statistic"), Column("communication_is")})
-    if (a.text(column) != b.text(column)) return true;
-  return false;
+  const auto told = [](const Row& row) {
+    return texts_of(row, {"repeat", "seed", "statistic", "communication_is"});
+  };
+  return told(a) != told(b);
 }
 
 std::string place_of_row(const Row& row) { return fmt::format("line {}", row.line); }
 
 /// Whether the rows say anything of what was run; otherwise their names may be all that differs.
 bool says_what_was_run(const Row& row) {
-  for (const Column column :
-       {Column("workers"), Column("nodes"), Column("local_batch"), Column("global_batch"), Column("batch"),
-        Column("epochs"), Column("learning_rate"), Column("message_bytes")})
-    if (row.knows(column)) return true;
-  return false;
+  return knows_any(row, {"workers", "nodes", "local_batch", "global_batch", "batch", "epochs",
+                         "learning_rate", "message_bytes"});
 }
 
 /// One row said twice with two accuracies: closer to each other than two trainings, but not one figure.
@@ -159,12 +153,11 @@ void check_equal_epochs(const Study& study, Findings& findings) {
     for (const auto& [name, value] : row.settings) text += name + '=' + value + '\x1f';
     return text;
   };
-  for (std::size_t i = 0; i < study.size(); ++i)
-    if (study.row(i).text("time_of") == "epoch" && study.row(i).value("time_s").value_or(0) > 0)
-      epoch_of.try_emplace(cell_of(study.row(i)), i);
+  for (const auto& [i, row] : study.rows())
+    if (row.text("time_of") == "epoch" && row.value("time_s").value_or(0) > 0)
+      epoch_of.try_emplace(cell_of(row), i);
   std::map<std::string, std::vector<ImpliedEpochs>> compared;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     if (row.text("time_of") != "run" || row.value("time_s").value_or(0) <= 0) continue;
     const auto found = epoch_of.find(cell_of(row));
     if (found == epoch_of.end()) continue;
@@ -203,22 +196,16 @@ constexpr Rule kComparisonRules[] = {
      "times of runs and of epochs of two numbers of workers"},
 };
 
-}  // namespace
-
-namespace {
-
 /// Whether what both rows say of what was run is the same, and they say the workers and no batch or the same.
 bool is_same_as_far_as_known(const Row& a, const Row& b) {
   if (workers(a) != workers(b) || !workers(a) || a.text("time_of") != b.text("time_of")) return false;
   const bool has_batch = local_batch(a) || global_batch(a) || a.knows("batch"),
              is_same_batch = local_batch(a) == local_batch(b) && a.text("batch") == b.text("batch");
   if (has_batch != (local_batch(b) || global_batch(b) || b.knows("batch")) || !is_same_batch) return false;
-  for (std::size_t i = 0; i < Column::count(); ++i) {
-    const auto column = Column::at(i);
+  for (const auto column : Column::all())
     if (column.role() == table::ColumnRole::configuration && a.knows(column) && b.knows(column) &&
         a.text(column) != b.text(column))
       return false;
-  }
   return differing_settings(a, b).empty() && !is_told_apart(a, b);
 }
 

@@ -18,16 +18,12 @@ std::optional<double> one_way(const Row& row) {
 
 bool may_reduce_in_switch(const Row& row) {
   const auto& algorithm = row.text("algorithm");
-  if (algorithm.empty()) return true;
-  for (const char* const word :
-       {"switch", "nvls", "NVLS", "sharp", "SHARP", "in-network", "multimem", "CollNet", "collnet"})
-    if (algorithm.find(word) != std::string::npos) return true;
-  return false;
+  return algorithm.empty() || has_any(algorithm, {"switch", "nvls", "NVLS", "sharp", "SHARP", "in-network",
+                                                  "multimem", "CollNet", "collnet"});
 }
 
 void check_above(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto claim = claimed_bytes_per_s(row);
     const auto link = one_way(row);
     const auto n = workers(row);
@@ -53,8 +49,7 @@ void check_above(const Study& study, Findings& findings) {
 }
 
 void check_share(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto claim = claimed_bytes_per_s(row);
     const auto share = row.number("claimed_utilisation");
     const auto link = one_way(row);

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "check/ratios.h"
 #include "check/rule.h"
+#include "measure/statistics.h"
 
 namespace paceline::check {
 namespace {
@@ -51,8 +52,8 @@ void check_repeats(const Study& study, Findings& findings) {
 
 void check_warmup(const Study& study, Findings& findings) {
   std::vector<std::size_t> cold;
-  for (std::size_t i = 0; i < study.size(); ++i)
-    if (is_timed(study.row(i)) && study.row(i).value("warmup") == 0.0) cold.push_back(i);
+  for (const auto& [i, row] : study.rows())
+    if (is_timed(row) && row.value("warmup") == 0.0) cold.push_back(i);
   if (!cold.empty())
     findings.add(
         Severity::warning, {.rows = cold, .is_of_all = true},
@@ -62,23 +63,14 @@ void check_warmup(const Study& study, Findings& findings) {
 
 void check_best(const Study& study, Findings& findings) {
   std::vector<std::size_t> rows;
-  for (std::size_t i = 0; i < study.size(); ++i)
-    if (study.row(i).text("statistic") == "best") rows.push_back(i);
+  for (const auto& [i, row] : study.rows())
+    if (row.text("statistic") == "best") rows.push_back(i);
   if (!rows.empty())
     findings.add(
         Severity::warning,
         {.rows = rows, .printed = study.row(rows.front()).text("time_s"), .is_of_all = true},
         "the best of several is shown: it falls with the number of tries, so two rows are comparable only with equally "
         "many; show the median.");
-}
-
-/// Standard deviation of a sample (n - 1 in the denominator).
-double deviation(const std::vector<double>& all) {
-  const auto n = static_cast<double>(all.size());
-  double mean = 0, squares = 0;
-  for (const double one : all) mean += one / n;
-  for (const double one : all) squares += (one - mean) * (one - mean);
-  return std::sqrt(squares / (n - 1));
 }
 
 void check_spread(const Study& study, Findings& findings) {
@@ -91,7 +83,7 @@ void check_spread(const Study& study, Findings& findings) {
         times.push_back(*study.row(i).value("time_s"));
     if (times.size() < kFewest) continue;
     findings.compared();
-    const double n = static_cast<double>(times.size()), sd = deviation(times);
+    const double n = static_cast<double>(times.size()), sd = measure::standard_deviation(times);
     const double right = kNormal * sd / std::sqrt(n);
     for (const auto i : group) {
       const auto spread = study.row(i).number("spread_s");
@@ -122,8 +114,7 @@ void check_drift(const Study& study, Findings& findings) {
   std::vector<double> z;
   std::vector<std::vector<std::size_t>> groups;
   for (auto rows : repeated(study)) {
-    std::ranges::sort(
-        rows, [&](auto a, auto b) { return *study.row(a).value("repeat") < *study.row(b).value("repeat"); });
+    std::ranges::sort(rows, {}, [&](auto i) { return *study.row(i).value("repeat"); });
     std::erase_if(rows, [&](auto i) { return !study.row(i).value("time_s"); });
     if (rows.size() < kFewest || rows.size() > kMost) continue;
     findings.compared();
@@ -169,8 +160,7 @@ void check_seeds(const Study& study, Findings& findings) {
 void check_order(const Study& study, Findings& findings) {
   std::vector<std::string> runs;  // the programs in the order of the repeats
   std::map<std::string, int> counts;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     if (!row.knows("program") || !row.knows("repeat") || !is_timed(row)) continue;
     ++counts[row.text("program")];
     if (runs.empty() || runs.back() != row.text("program")) runs.push_back(row.text("program"));
@@ -186,17 +176,16 @@ void check_order(const Study& study, Findings& findings) {
 }
 
 void check_idle(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i)
-    if (study.row(i).value("utilisation") == 0.0)
-      findings.add(Severity::warning, {{i}, study.row(i).text("utilisation")},
+  for (const auto& [i, row] : study.rows())
+    if (row.value("utilisation") == 0.0)
+      findings.add(Severity::warning, {{i}, row.text("utilisation")},
                    "a utilisation of 0 is a snapshot of an idle device: it says nothing about the run.");
 }
 
 bool is_digit(char one) { return one >= '0' && one <= '9'; }
 
 /// Whether the words hold a ratio: a number with a sign of one ("1.9x", "90 %", "3-fold"), behind a word for
-/// one
-/// ("a speedup of 2"), or with a decimal point. "2 GPUs" and "batch 64" are none.
+/// one ("a speedup of 2"), or with a decimal point. "2 GPUs" and "batch 64" are none.
 bool names_a_ratio(const std::string& words) {
   constexpr std::string_view kBehind[] = {"x", "×", "%", "per cent", "percent", "times", "-fold", "fold"};
   constexpr std::string_view kBefore[] = {
@@ -232,20 +221,14 @@ std::string measured_beside(const Study& study, std::size_t i) {
 }
 
 void check_no_figure(const Study& study, Findings& findings) {
-  constexpr std::string_view kWordsOfRatios[] = {
-      "linear", "scal",     "fast",       "speed", "doubl", "tripl",   "halv",
-      "twice",  "efficien", "bottleneck", "quick", "slow",  "no gain", "better performance"};
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto& claim = row.text("claim");
     const std::string words = base::lower_case(claim);
-    if (claim.empty() || row.knows("claimed_speedup") || row.knows("claimed_efficiency") ||
-        row.knows("claimed_bandwidth"))
-      continue;
-    if (names_a_ratio(words)) continue;
-    if (std::ranges::none_of(kWordsOfRatios,
-                             [&](auto word) { return words.find(word) != std::string::npos; }))
-      continue;
+    if (claim.empty() || claimed_ratio(row) || row.knows("claimed_bandwidth")) continue;
+    const bool is_of_ratios =
+        has_any(words, {"linear", "scal", "fast", "speed", "doubl", "tripl", "halv", "twice", "efficien",
+                        "bottleneck", "quick", "slow", "no gain", "better performance"});
+    if (names_a_ratio(words) || !is_of_ratios) continue;
     findings.add(Severity::note, {{i}, claim},
                  fmt::format("'{}' is claimed without a ratio, so that it cannot be checked against the "
                              "times{}.",

@@ -267,7 +267,7 @@ std::vector<std::optional<std::size_t>> exchanged(const Study& study, const std:
   std::vector<std::size_t> wrong;
   constexpr std::size_t kMost = 32;
   for (std::size_t k = 0; k < all.size() && wrong.size() < kMost; ++k)
-    if (judgements[k].word == Judgement::Word::unexplained) wrong.push_back(k);
+    if (!judgements[k].follows && judgements[k].form == nullptr) wrong.push_back(k);
   const auto is_of = [&](const RatioClaim& printed, const RatioClaim& row) {
     return std::ranges::any_of(mistaken_for_speedup(study, row), [&](const Interval& ratio) {
       return meets(printed.claim.printed, ratio, kExplains);
@@ -297,12 +297,12 @@ void check_ratio(const Study& study, Findings& findings, const RatioColumn& of) 
   const bool in_per_cent = of.is_efficiency && is_in_per_cent(claims);
   for (std::size_t k = 0; k < all.size(); ++k) {
     const auto& [claim, ratio, baseline] = all[k];
-    if (judgements[k].word == Judgement::Word::follows) continue;
-    const bool is_explained = judgements[k].word == Judgement::Word::explained;
+    if (judgements[k].follows) continue;
+    const auto* form = judgements[k].form;
     const auto& row = study.row(claim.row);
     const double scale = of.is_efficiency ? *workers(row) / *workers(study.row(baseline)) : 1;
     const bool per_cent =
-        of.is_efficiency && (in_per_cent || (is_explained && judgements[k].form->id.ends_with(kInPerCent)));
+        of.is_efficiency && (in_per_cent || (form != nullptr && form->id.ends_with(kInPerCent)));
     const double unit = per_cent ? 100 : 1;
     const auto right =
         times(with_noise(ratio.interval, noise(row), noise(study.row(baseline))), unit / scale);
@@ -312,21 +312,19 @@ void check_ratio(const Study& study, Findings& findings, const RatioColumn& of) 
                               claim.printed.text, all[*with[k]].claim.printed.text,
                               study.row(all[*with[k]].claim.row).name())
                 : "";
-    findings.add(is_explained || with[k] ? Severity::error : Severity::warning,
+    findings.add(form != nullptr || with[k] ? Severity::error : Severity::warning,
                  {.rows = {claim.row, baseline},
                   .printed = claim.printed.text,
                   .corrected = figure_of(unit * ratio.value / scale, right),
-                  .cause = with[k]        ? "exchanged"
-                           : is_explained ? judgements[k].form->id
-                                          : "unexplained"},
+                  .cause = with[k] ? "exchanged" : judgements[k].cause()},
                  fmt::format("printed {} of {} over {} with {} times the workers; the {} give {} = {}{}. {}.",
                              of.is_efficiency ? "an efficiency" : "a speedup", claim.printed.text,
                              study.row(baseline).name(), shown(*workers(row) / *workers(study.row(baseline))),
                              ratio.images > 0 ? "times" : "rates", how, shown(unit * ratio.value / scale),
                              per_cent ? " %" : "",
-                             with[k]        ? swapped
-                             : is_explained ? judgements[k].form->sentence
-                                            : "The printed figure does not follow from it"));
+                             with[k]           ? swapped
+                             : form != nullptr ? form->sentence
+                                               : "The printed figure does not follow from it"));
   }
 }
 
@@ -337,8 +335,6 @@ void check_speedup(const Study& study, Findings& findings) {
 void check_efficiency(const Study& study, Findings& findings) {
   check_ratio(study, findings, {Column("claimed_efficiency"), true});
 }
-
-constexpr std::string_view kTwoRows = "two rows of one set-up whose times or rates can be compared";
 
 constexpr Rule kClaimRules[] = {
     {"ratio.speedup", Severity::error, "claimed_speedup workers time_s|rate_per_s",

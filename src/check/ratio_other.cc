@@ -30,7 +30,7 @@ std::vector<std::size_t> possible_baselines(const Study& study, std::size_t i) {
         !differing_settings(row, other).empty())
       continue;
     const auto n = workers(other);
-    if (!n && (other.knows("claimed_speedup") || other.knows("claimed_efficiency"))) continue;
+    if (!n && claimed_ratio(other)) continue;
     if (n.value_or(1) < fewest) found.clear();
     fewest = std::min(fewest, n.value_or(1));
     if (n.value_or(1) <= fewest) found.push_back(k);
@@ -48,10 +48,8 @@ std::string implied_workers(const Row& row) {
 
 /// Finds ratios over a row that does not say on how many workers it ran.
 void check_base_without_workers(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
-    const auto printed =
-        row.knows("claimed_speedup") ? row.number("claimed_speedup") : row.number("claimed_efficiency");
+  for (const auto& [i, row] : study.rows()) {
+    const auto printed = claimed_ratio(row);
     if (!printed || printed->value == 1 || printed->value == 100 || !workers(row) || row.knows("nodes"))
       continue;
     if (!row.knows("baseline") && !study.baselines(i).empty()) continue;
@@ -71,10 +69,8 @@ void check_base_without_workers(const Study& study, Findings& findings) {
 /// Checks rows with an unknown number of workers, for which no baseline can be found by that number.
 void check_no_workers(const Study& study, Findings& findings) {
   check_base_without_workers(study, findings);
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
-    const auto printed =
-        row.knows("claimed_speedup") ? row.number("claimed_speedup") : row.number("claimed_efficiency");
+  for (const auto& [i, row] : study.rows()) {
+    const auto printed = claimed_ratio(row);
     // Rows that count nodes scale over the number of nodes.
     if (!printed || workers(row) || row.knows("nodes")) continue;
     std::optional<Ratio> best;
@@ -106,39 +102,21 @@ void check_no_workers(const Study& study, Findings& findings) {
 }
 
 void check_superlinear(const Study& study, Findings& findings) {
-  struct Cell {
-    std::size_t row, baseline;
-    Ratio ratio;
-    double scale, error;
-  };
-  std::vector<Cell> cells;
+  const auto all = scaled_rows(study);
   std::vector<double> z;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    if (study.baselines(i).empty()) continue;
-    const auto k = study.baselines(i).front();
-    const auto ratios = speedups(study.row(i), study.row(k));
-    if (ratios.size() != 1 || !workers(study.row(i)) || !workers(study.row(k))) continue;
-    const double scale = *workers(study.row(i)) / *workers(study.row(k));
-    if (scale <= 1)
-      continue;  // same number of workers: another device or program may be any number of times as fast
-    const double error = std::hypot(noise(study.row(i)), noise(study.row(k))) / 1.96;
-    cells.push_back({i, k, ratios.front(), scale, error});
-    z.push_back(std::log(ratios.front().interval.low / scale) / std::max(error, 1e-9));
-  }
-  findings.compared(cells.size());
+  for (const auto& one : all) z.push_back(std::log(one.ratio.interval.low / one.scale) / one.error);
+  findings.compared(all.size());
   const auto holds = holm(z);
-  for (std::size_t c = 0; c < cells.size(); ++c) {
-    const auto& [i, k, ratio, scale, error] = cells[c];
-    if (!holds[c] || ratio.value < scale * (1 + noise(study.row(i)) + noise(study.row(k)))) continue;
-    const auto& a = study.row(i);
-    const auto& b = study.row(k);
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    const auto& [i, k, ratio, scale, likely, error] = all[c];
+    const auto &a = study.row(i), &b = study.row(k);
+    if (!holds[c] || ratio.value < scale * (1 + noise(a) + noise(b))) continue;
     auto differs = differing_settings(a, b);
     for (const Column column :
          {Column("local_batch"), Column("global_batch"), Column("statistic"), Column("nodes")})
       if (a.knows(column) && b.knows(column) && a.text(column) != b.text(column))
         differs.emplace_back(column.name());
-    findings.add(Severity::warning,
-                 {{i, k}, "", figure_of(ratio.value, with_noise(ratio.interval, noise(a), noise(b)))},
+    findings.add(Severity::warning, {{i, k}, "", figure_of(ratio.value, likely)},
                  fmt::format("{} = {} on {} times the workers is super-linear; {}.", ratio.how,
                              shown(ratio.value), shown(scale),
                              differs.empty()
@@ -175,12 +153,12 @@ bool has_computed_ratio(const Study& study, std::size_t i) {
 
 /// Claims of one row against each other, where no times are there to hold them against.
 void check_claims(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto speedup = study.row(i).number(Column("claimed_speedup"));
+  for (const auto& [i, row] : study.rows()) {
+    const auto speedup = row.number("claimed_speedup");
     const auto scales = growths(study, i);
     if (!speedup || scales.empty() || scales.front() <= 1) continue;
     const double scale = scales.front();
-    const auto efficiency = study.row(i).number(Column("claimed_efficiency"));
+    const auto efficiency = row.number("claimed_efficiency");
     findings.compared();
     if (has_computed_ratio(study, i)) continue;  // the other rules hold both against the times
     const auto expected = times(interval_of(*speedup), 1 / scale);
@@ -217,17 +195,13 @@ void check_unclaimed(const Study& study, Findings& findings) {
   constexpr std::size_t kShown = 6;
   std::vector<std::size_t> rows;
   std::string said;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
-    if (row.knows("claimed_speedup") || row.knows("claimed_efficiency")) return;
-    if (study.baselines(i).empty()) continue;
-    const auto& base = study.row(study.baselines(i).front());
-    const auto ratios = speedups(row, base);
-    if (ratios.size() != 1 || !workers(row) || !workers(base) || *workers(row) <= *workers(base)) continue;
-    rows.push_back(i);
+  for (const auto& [i, row] : study.rows())
+    if (claimed_ratio(row)) return;
+  for (const auto& one : scaled_rows(study)) {
+    rows.push_back(one.row);
     if (rows.size() > kShown) continue;
-    said += fmt::format("{}{} on {} ({})", said.empty() ? "" : ", ", shown(ratios.front().value),
-                        row.text("workers"), shown(ratios.front().value / *workers(row) * *workers(base)));
+    said += fmt::format("{}{} on {} ({})", said.empty() ? "" : ", ", shown(one.ratio.value),
+                        study.row(one.row).text("workers"), shown(one.ratio.value / one.scale));
   }
   if (rows.empty()) return;
   findings.add(Severity::note, {.rows = rows, .is_of_all = true},
@@ -243,7 +217,7 @@ constexpr Rule kRatioRules[] = {
      "a speedup and an efficiency of one row that contradict each other", check_claims, "claimed_efficiency",
      "a speedup on more workers than the fewest"},
     {"ratio.superlinear", Severity::warning, "workers time_s|rate_per_s", "faster than the workers allow",
-     check_superlinear, "", "two rows of one set-up whose times or rates can be compared"},
+     check_superlinear, "", kTwoRows},
     {"ratio.unclaimed", Severity::note, "workers time_s|rate_per_s", "the ratios of a table that claims none",
      check_unclaimed},
 };
@@ -252,10 +226,10 @@ constexpr Rule kRatioRules[] = {
 
 std::string why_no_ratio(const Study& study) {
   bool has_times = false, says_of_what = false;
-  for (std::size_t i = 0; i < study.size(); ++i) {
+  for (const auto& [i, row] : study.rows()) {
     if (has_computed_ratio(study, i)) return "";
-    has_times = has_times || study.row(i).knows(Column("time_s"));
-    says_of_what = says_of_what || study.row(i).knows(Column("time_of"));
+    has_times = has_times || row.knows("time_s");
+    says_of_what = says_of_what || row.knows("time_of");
   }
   return has_times && !says_of_what ? "column time_of (step, epoch or run: what time_s is the time of)"
                                     : "two rows whose times or rates can be compared";

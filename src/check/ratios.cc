@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "check/rule.h"
 
@@ -43,10 +44,11 @@ std::optional<Interval> rate_of_all(const Row& row) {
 /// Whether the rows are called weak but do not say how many images they trained on: the work may be fixed, or
 /// may grow with the workers.
 bool may_have_grown(const Row& a, const Row& b) {
-  if (a.text("time_of") != "run" || a.text("scaling") != "weak" || !workers(a) || !workers(b)) return false;
-  for (const Column column : {Column("train_samples"), Column("epochs"), Column("steps"), Column("updates")})
-    if (a.knows(column) || b.knows(column)) return false;
-  return true;
+  const auto says_images = [](const Row& row) {
+    return knows_any(row, {"train_samples", "epochs", "steps", "updates"});
+  };
+  return a.text("time_of") == "run" && a.text("scaling") == "weak" && workers(a) && workers(b) &&
+         !says_images(a) && !says_images(b);
 }
 
 /// Rates count the images that were processed, ratios of epochs those in the data set. The two differ by a
@@ -113,6 +115,24 @@ std::vector<Ratio> speedups(const Row& a, const Row& b) {
          .how = fmt::format("{} / {}", shown(of_all(a)), shown(of_all(b)))});
   }
   return ratios;
+}
+
+std::vector<ScaledRow> scaled_rows(const Study& study) {
+  std::vector<ScaledRow> all;
+  for (std::size_t i = 0; i < study.size(); ++i) {
+    if (study.baselines(i).empty()) continue;
+    const auto k = study.baselines(i).front();
+    const auto &row = study.row(i), &base = study.row(k);
+    const auto ratios = speedups(row, base);
+    if (ratios.size() != 1 || !workers(row) || !workers(base) || *workers(row) <= *workers(base)) continue;
+    all.push_back({.row = i,
+                   .baseline = k,
+                   .ratio = ratios.front(),
+                   .scale = *workers(row) / *workers(base),
+                   .likely = with_noise(ratios.front().interval, noise(row), noise(base)),
+                   .error = std::max(1e-9, std::hypot(noise(row), noise(base)) / 1.96)});
+  }
+  return all;
 }
 
 std::optional<std::size_t> baseline_of(const Study& study, std::size_t i,

@@ -28,6 +28,16 @@ struct Ratio {
 /// The same, as far as it is known without the number of workers of `row`.
 [[nodiscard]] std::optional<Ratio> ratio_without_workers(const Row& row, const Row& base);
 
+/// A row, its first baseline, which has fewer workers, and the only ratio of the two.
+struct ScaledRow {
+  std::size_t row, baseline;
+  Ratio ratio;
+  double scale;     ///< times the workers
+  Interval likely;  ///< the ratio with the noise of both times
+  double error;     ///< its standard error, as a part of it
+};
+[[nodiscard]] std::vector<ScaledRow> scaled_rows(const Study& study);
+
 /// The first of the rows `baselines` that gives `printed` as the ratio of row `i`, as a factor or in per
 /// cent.
 [[nodiscard]] std::optional<std::size_t> baseline_of(const Study& study, std::size_t i,

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <string>
-#include <string_view>
 #include <tuple>
 
 #include "analysis/compare/consistency.h"
@@ -14,28 +12,24 @@
 #include "check/rule.h"
 #include "measure/ledger.h"
 #include "measure/statistics.h"
-#include "table/table.h"
 
 namespace paceline::check {
 namespace {
 
+/// Whether some row knows the column of a rule, or has a "setting".
 bool is_known(const Table& table, std::string_view column) {
   if (column == "setting")
     return std::ranges::any_of(table.rows, [](const Row& row) { return !row.settings.empty(); });
   const auto found = Column::find(column);
-  return found && std::ranges::any_of(table.rows, [&](const Row& row) { return row.knows(*found); });
+  base::expects(found.has_value(), "a rule names columns of the table");
+  return std::ranges::any_of(table.rows, [&](const Row& row) { return row.knows(*found); });
 }
 
 /// Names what the rule needs and no row has, as "columns time_s or rate_per_s"; "" if it has all it needs.
 std::string missing_columns(const Table& table, std::string_view needs) {
   std::string text;
   for (const auto need : table::split_words(needs)) {
-    std::vector<std::string_view> alternatives;
-    for (std::size_t at = 0; at <= need.size();) {
-      const auto end = std::min(need.find('|', at), need.size());
-      alternatives.push_back(need.substr(at, end - at));
-      at = end + 1;
-    }
+    const auto alternatives = table::split_at(need, '|');
     if (std::ranges::any_of(alternatives, [&](const auto one) { return is_known(table, one); })) continue;
     if (!text.empty()) text += "; ";
     text += fmt::format("column{} {}", alternatives.size() > 1 ? "s" : "", fmt::join(alternatives, " or "));
@@ -43,18 +37,24 @@ std::string missing_columns(const Table& table, std::string_view needs) {
   return text;
 }
 
+/// Whether the rule holds claimed ratios against times.
+bool is_of_claims(const Rule& rule) {
+  return rule.name == "ratio.speedup" || rule.name == "ratio.efficiency" || rule.name == "compare.settings";
+}
+
+/// Those of the columns, separated by blanks, that no row knows: "time_of, train_samples".
+std::string absent_columns(const Table& table, std::string_view columns) {
+  auto absent = table::split_words(columns);
+  std::erase_if(absent, [&](std::string_view column) { return is_known(table, column); });
+  return fmt::format("{}", fmt::join(absent, ", "));
+}
+
 using measure::Phase;
 using measure::Record;
-using table::Column;
-using table::Row;
 
 template <typename T>
 void set_positive(Row& row, Column column, T value) {
   if (value > 0) row.set(column, static_cast<double>(value));
-}
-
-void set_text(Row& row, Column column, std::string_view text) {
-  if (!text.empty()) row.set(column, text);
 }
 
 std::string safe(const std::string& text) {
@@ -67,8 +67,8 @@ std::string safe(const std::string& text) {
 void add_configuration(Row& row, const Record& record) {
   row.set("run", safe(record.id));
   row.set("program", "paceline");
-  set_text(row, "model", safe(record.model.name));
-  set_text(row, "device", safe(record.device_name.value_or(record.device)));
+  row.set("model", safe(record.model.name));
+  row.set("device", safe(record.device_name.value_or(record.device)));
   set_positive(row, "nodes", record.communication.nodes.value_or(1));
   set_positive(row, "workers", record.workers);
   row.set("repeat", static_cast<double>(record.repeat));
@@ -82,7 +82,7 @@ void add_configuration(Row& row, const Record& record) {
   for (const auto& [name, text] : record.settings) {
     row.settings[name] = safe(text);
     if (name == "seed" && table::read_number(text)) row.set("seed", text);
-    if (name == "optimizer") set_text(row, "optimizer", safe(text));
+    if (name == "optimizer") row.set("optimizer", safe(text));
   }
   set_positive(row, "learning_rate", record.learning_rate.peak);
 }
@@ -121,7 +121,7 @@ void add_times(Row& row, const Record& record) {
   row.set("transfer_s", phase(Phase::exposed_transfer));
   row.set("late_peer_s", phase(Phase::exposed_wait));
   set_positive(row, "message_bytes", record.communication.gradient_bytes);
-  set_text(row, "algorithm", safe(record.communication.algorithm));
+  row.set("algorithm", safe(record.communication.algorithm));
 }
 
 void add_quality(Row& row, const Record& record) {
@@ -202,67 +202,35 @@ std::vector<Rule> catalogue() {
   return all;
 }
 
-namespace {
-
-/// Whether the rule holds claimed ratios against times.
-bool is_of_claims(const Rule& rule) {
-  return rule.name == "ratio.speedup" || rule.name == "ratio.efficiency" || rule.name == "compare.settings";
-}
-
-/// Those of the columns, separated by blanks, that no row knows: "time_of, train_samples".
-std::string absent_columns(const Table& table, std::string_view columns) {
-  std::string absent;
-  for (std::size_t at = 0; at < columns.size();) {
-    const auto end = std::min(columns.find(' ', at), columns.size());
-    const auto column = Column::find(columns.substr(at, end - at));
-    base::expects(column.has_value(), "a rule names columns of the table");
-    if (std::ranges::none_of(table.rows, [&](const Row& row) { return row.knows(*column); }))
-      absent += fmt::format("{}{}", absent.empty() ? "" : ", ", column->name());
-    at = end + 1;
-  }
-  return absent;
-}
-
-}  // namespace
-
 Result check_table(const Table& table) {
   const Study study(table);
   const std::string no_ratio = why_no_ratio(study);
   Result result;
   std::size_t compared_ratios = 0;
   for (const auto& rule : catalogue()) {
-    if (auto missing = missing_columns(table, rule.needs); !missing.empty()) {
-      result.not_checked.push_back({std::string(rule.name), std::move(missing)});
-      continue;
-    }
+    auto missing = missing_columns(table, rule.needs);
     const bool is_of_times =
         rule.name.starts_with("ratio.") && rule.needs.find("time_s") != std::string_view::npos;
-    if (is_of_times && !no_ratio.empty()) {
-      result.not_checked.push_back({std::string(rule.name), no_ratio});
-      continue;
-    }
-    const std::size_t before = result.findings.size();
-    Findings findings(rule.name, study, result.findings);
-    rule.run(study, findings);
-    result.compared += findings.number_compared();
-    if (is_of_claims(rule)) compared_ratios += findings.number_compared();
-    if (!rule.pairs.empty() && findings.number_compared() == 0 && result.findings.size() == before) {
+    if (missing.empty() && is_of_times) missing = no_ratio;
+    if (missing.empty()) {
+      std::vector<Finding> found;
+      Findings findings(rule.name, study, found);
+      rule.run(study, findings);
+      result.compared += findings.number_compared();
+      if (is_of_claims(rule)) compared_ratios += findings.number_compared();
       const auto absent = absent_columns(table, rule.helps);
-      result.not_checked.push_back(
-          {std::string(rule.name),
-           absent.empty() ? std::string(rule.pairs) : fmt::format("{}; perhaps {}", rule.pairs, absent)});
-      continue;
+      if (!rule.pairs.empty() && findings.number_compared() == 0 && found.empty())
+        missing = fmt::format("{}{}{}", rule.pairs, absent.empty() ? "" : "; perhaps ", absent);
+      else if (!absent.empty() &&
+               std::ranges::find(found, Severity::error, &Finding::severity) == found.end())
+        missing = "in part, without " + absent;
+      result.findings.insert(result.findings.end(), found.begin(), found.end());
     }
-    const bool is_found =
-        std::any_of(result.findings.begin() + static_cast<std::ptrdiff_t>(before), result.findings.end(),
-                    [](const Finding& finding) { return finding.severity == Severity::error; });
-    if (auto absent = absent_columns(table, rule.helps); !is_found && !absent.empty())
-      result.not_checked.push_back({std::string(rule.name), "in part, without " + absent});
+    if (!missing.empty()) result.not_checked.push_back({std::string(rule.name), std::move(missing)});
   }
-  const auto claims = [&](const Row& row) {
-    return row.knows(Column("claimed_speedup")) || row.knows(Column("claimed_efficiency"));
-  };
-  result.has_unchecked_claims = compared_ratios == 0 && std::ranges::any_of(table.rows, claims);
+  result.has_unchecked_claims = compared_ratios == 0 && std::ranges::any_of(table.rows, [](const Row& row) {
+                                  return claimed_ratio(row).has_value();
+                                });
   sort_findings(result);
   return result;
 }
@@ -276,15 +244,14 @@ Result one_per_mistake(Result result) {
     if (is_new)
       kept.push_back(std::move(finding));
     else if (auto& one = kept[found->second]; one.rows != finding.rows || one.printed != finding.printed)
-      one.also.push_back({finding.rows, finding.printed, finding.corrected, finding.line});
+      one.also.push_back(std::move(finding));
   }
   result.findings = std::move(kept);
   return result;
 }
 
 void sort_findings(Result& result) {
-  std::ranges::stable_sort(result.findings,
-                           [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+  std::ranges::stable_sort(result.findings, std::ranges::greater(), &Finding::severity);
 }
 
 Figure figure_of(double value, const Interval& interval) {
@@ -304,7 +271,7 @@ std::vector<bool> holm(const std::vector<double>& z) {
   constexpr double kLevel = 0.05;
   std::vector<std::size_t> order(z.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return z[a] > z[b]; });
+  std::ranges::sort(order, std::ranges::greater(), [&](std::size_t i) { return z[i]; });
   std::vector<bool> holds(z.size(), false);
   for (std::size_t k = 0; k < order.size(); ++k) {
     const double p = 0.5 * std::erfc(z[order[k]] / std::sqrt(2.0));
@@ -340,10 +307,6 @@ Table with_named_records(Table table, std::span<const Record> records) {
     for (const Column column :
          {Column("accuracy"), Column("loss"), Column("quality_of"), Column("test_samples")})
       row.set(column, "");
-    if (const auto time = row.value("time_s"); time && *time > 0 && record->global_batch > 0) {
-      row.set("rate_per_s", static_cast<double>(record->global_batch) / *time);
-      row.set("rate_of", "all");
-    }
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -357,12 +320,8 @@ const Row* row_over_record(const Table& table, std::span<const Record> records) 
 
 Result check_records(std::span<const Record> records) {
   Result result;
-  Table table{.where = "records"};
-  for (const auto& record : records) {
-    add_own(record, result);
-    if (record.status == "complete" && record.kind != "comm" && record.kind != "evaluate")
-      table.rows.push_back(row_of(record));
-  }
+  for (const auto& record : records) add_own(record, result);
+  const auto table = table_of_records(records);
   result.compared = records.size();  // each with its ledger
   if (table.rows.empty()) return result;
   const auto of_table = check_table(table);

@@ -71,6 +71,8 @@ struct Rule {
   std::string_view pairs = {};
 };
 
+inline constexpr std::string_view kTwoRows = "two rows of one set-up whose times or rates can be compared";
+
 /// Why no speedup can be computed from the times or rates of the table, as what is missing; "" if one can.
 [[nodiscard]] std::string why_no_ratio(const Study& study);
 

@@ -18,8 +18,7 @@ namespace {
 /// Finds rows called weak with one global batch, called strong with one local batch, or ratios in which
 /// neither batch stays the same.
 void check_mixed(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     if (study.baselines(i).empty() || !row.knows("scaling")) continue;
     const auto k = study.baselines(i).front();
     const auto& base = study.row(k);
@@ -49,10 +48,6 @@ void check_mixed(const Study& study, Findings& findings) {
   }
 }
 
-bool has_any(const std::string& text, std::initializer_list<const char*> words) {
-  return std::ranges::any_of(words, [&](const char* word) { return text.find(word) != std::string::npos; });
-}
-
 bool is_remarked(const Row& row) {
   if (const auto claimed = row.value("claimed_speedup"); claimed && *claimed <= 1) return true;
   const auto words = base::lower_case(row.text("claim"));
@@ -74,33 +69,19 @@ std::string said_of_slower(const Row& row) {
 }
 
 void check_slower(const Study& study, Findings& findings) {
-  struct Slower {
-    std::size_t row, baseline;
-    Ratio ratio;
-  };
-  std::vector<Slower> all;
+  const auto all = scaled_rows(study);
   std::vector<double> z;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    if (study.baselines(i).empty()) continue;
-    const auto k = study.baselines(i).front();
-    const auto ratios = speedups(study.row(i), study.row(k));
-    if (ratios.size() != 1 || !workers(study.row(k)) || *workers(study.row(k)) >= *workers(study.row(i)))
-      continue;
-    const double error = std::hypot(noise(study.row(i)), noise(study.row(k))) / 1.96;
-    all.push_back({i, k, ratios.front()});
-    z.push_back(-std::log(ratios.front().interval.high) / std::max(error, 1e-9));
-  }
+  for (const auto& one : all) z.push_back(-std::log(one.ratio.interval.high) / one.error);
   findings.compared(all.size());
   const auto holds = holm(z);
   for (std::size_t c = 0; c < all.size(); ++c) {
-    const auto& [i, k, ratio] = all[c];
+    const auto& [i, k, ratio, scale, likely, error] = all[c];
     if (!holds[c] || is_remarked(study.row(i))) continue;
     findings.add(
         Severity::warning,
         {.rows = {i, k},
          .printed = study.row(i).text("time_s"),
-         .corrected =
-             figure_of(ratio.value, with_noise(ratio.interval, noise(study.row(i)), noise(study.row(k)))),
+         .corrected = figure_of(ratio.value, likely),
          .cause = said_of_slower(study.row(i)) == "the table does not say so" ? "" : "called better"},
         fmt::format("{} workers are slower than {}: {} = {} times as fast, but {}.",
                     study.row(i).text("workers"), study.row(k).text("workers"), ratio.how, shown(ratio.value),
@@ -157,20 +138,17 @@ void check_ceiling(const Study& study, Findings& findings) {
 }
 
 bool has_figures(const Row& row) {
-  return row.knows("time_s") || row.knows("rate_per_s") || row.knows("compute_s") ||
-         row.knows("communication_s");
+  return knows_any(row, {"time_s", "rate_per_s", "compute_s", "communication_s"});
 }
 
 void check_reach(const Study& study, Findings& findings) {
   constexpr double kReach = 4;
   std::set<double> measured;
-  for (std::size_t i = 0; i < study.size(); ++i)
-    if (has_figures(study.row(i)) && workers(study.row(i))) measured.insert(*workers(study.row(i)));
+  for (const auto& [i, row] : study.rows())
+    if (has_figures(row) && workers(row)) measured.insert(*workers(row));
   if (measured.empty()) return;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
-    const auto printed =
-        row.knows("claimed_speedup") ? row.number("claimed_speedup") : row.number("claimed_efficiency");
+  for (const auto& [i, row] : study.rows()) {
+    const auto printed = claimed_ratio(row);
     if (has_figures(row) || !printed || !workers(row)) continue;
     const double n = *workers(row), largest = *measured.rbegin();
     if (n <= largest) continue;
@@ -191,8 +169,7 @@ constexpr Rule kScalingRules[] = {
      "weak and strong scaling taken for one another", check_mixed, "run local_batch",
      "two rows whose batches are known"},
     {"scaling.slower", Severity::warning, "workers time_s|rate_per_s",
-     "more workers that are slower, and no claim says so", check_slower, "",
-     "two rows of one set-up whose times or rates can be compared"},
+     "more workers that are slower, and no claim says so", check_slower, "", kTwoRows},
     {"input.ceiling", Severity::warning, "workers time_s|rate_per_s", "one source of data feeds all workers",
      check_ceiling, "covers time_of", "rates of one batch on four times as many workers"},
     {"predict.reach", Severity::warning, "workers claimed_speedup|claimed_efficiency",
@@ -209,8 +186,7 @@ std::vector<Ceiling> input_ceilings(const Study& study, Findings* findings) {
     bool of_images, is_residual;
   };
   std::map<std::string, std::vector<Point>> groups;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     // The time of an epoch or a run usually contains loading; that of a step does if the row says so.
     const bool is_likely =
         !row.knows("covers") && !row.has_word("excludes", "data") && row.text("time_of") != "step";
@@ -234,9 +210,7 @@ std::vector<Ceiling> input_ceilings(const Study& study, Findings* findings) {
   }
   std::vector<Ceiling> found;
   for (auto& [key, points] : groups) {
-    std::ranges::sort(points, [&](const Point& a, const Point& b) {
-      return *workers(study.row(a.row)) < *workers(study.row(b.row));
-    });
+    std::ranges::sort(points, {}, [&](const Point& one) { return *workers(study.row(one.row)); });
     const auto& first = study.row(points.front().row);
     if (*workers(study.row(points.back().row)) < kGrows * *workers(first)) continue;
     if (findings != nullptr) findings->compared();

@@ -57,8 +57,7 @@ std::string whose(const table::Number& printed, double classes) {
 }
 
 void check_parameters(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto printed = row.number("parameters");
     const auto classes = row.value("classes");
     if (!printed || !classes || !row.knows("model")) continue;
@@ -67,12 +66,11 @@ void check_parameters(const Study& study, Findings& findings) {
       if (name != model.name) continue;
       findings.compared();
       const double right = count_of(model, *classes);
-      if (is_count(*printed, right)) break;
       // A ResNet-18 modified for small images often keeps the name.
-      const auto other = whose(*printed, *classes);
       const bool is_small_form =
           name == "resnet18" && is_count(*printed, count_of(kKnownModels[5], *classes));
-      if (is_small_form) break;
+      if (is_small_form || is_count(*printed, right)) break;
+      const auto other = whose(*printed, *classes);
       findings.add(other.empty() ? Severity::warning : Severity::error,
                    {{i}, printed->text, Figure{right, right, right}},
                    fmt::format("{} with {:g} classes has {:.0f} parameters, not {}{}.", row.text("model"),
@@ -88,20 +86,18 @@ constexpr Rule kModelRules[] = {
      check_parameters, "", "a model whose parameters are known here"},
 };
 
-/// All numbers of steps that E epochs of D samples can take with n workers and a local batch b. The tail may
-/// be dropped or kept, for an epoch, for all epochs together or for a worker's shard; the printed number may
+/// Whether E epochs of D samples can take so many steps with n workers and a local batch b. The tail may be
+/// dropped or kept, for an epoch, for all epochs together or for a worker's shard; the printed number may
 /// also be that of one epoch.
-std::vector<double> possible_steps(double samples, double batch, double n, double epochs) {
+bool is_possible(double steps, double samples, double batch, double n, double epochs) {
   const double all = batch * n, shard_up = std::ceil(samples / n), shard_down = std::floor(samples / n);
   const double one[] = {std::floor(samples / all), std::ceil(samples / all), std::ceil(shard_up / batch),
                         std::floor(shard_down / batch), std::ceil(shard_down / batch)};
-  std::vector<double> found{std::floor(samples * epochs / all), std::ceil(samples * epochs / all),
-                            std::round(samples * epochs / all)};
-  for (const double steps : one) {
-    found.push_back(steps);
-    found.push_back(std::round(epochs * steps));
-  }
-  return found;
+  const double together = samples * epochs / all;
+  return steps == std::floor(together) || steps == std::ceil(together) || steps == std::round(together) ||
+         std::ranges::any_of(one, [&](double steps_of_one) {
+           return steps == steps_of_one || steps == std::round(epochs * steps_of_one);
+         });
 }
 
 /// Whether the steps fit some unstated number of epochs.
@@ -114,16 +110,10 @@ bool is_of_some_epochs(double steps, double samples, double batch, double n, boo
   return is_run && std::abs(steps - epochs * samples / (batch * n)) < 1;
 }
 
-bool is_possible(double steps, double samples, double batch, double n, double epochs) {
-  const auto found = possible_steps(samples, batch, n, epochs);
-  return std::ranges::find(found, steps) != found.end();
-}
-
 void check_workers(const Study& study, Findings& findings) {
   constexpr int kMostWorkers = 4096;
   constexpr std::size_t kListed = 4;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto printed = row.value("steps"), samples = row.value("train_samples"),
                batch = row.value("local_batch");
     const auto n = workers(row);
@@ -166,8 +156,7 @@ void check_workers(const Study& study, Findings& findings) {
 }
 
 void check_data(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto samples = row.value("train_samples"), batch = global_batch(row), local = local_batch(row);
     if (!samples || !batch || *samples <= 0) continue;
     findings.compared();
@@ -192,8 +181,7 @@ void check_data(const Study& study, Findings& findings) {
 }
 
 void check_product(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto local = row.value("local_batch"), all = row.value("global_batch");
     const auto n = workers(row);
     if (!local || !all || !n || *local <= 0) continue;
@@ -209,8 +197,7 @@ void check_product(const Study& study, Findings& findings) {
 }
 
 void check_unlabelled(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto n = workers(row);
     if (!row.knows("batch") || row.knows("local_batch") || row.knows("global_batch") || !n || *n <= 1)
       continue;

@@ -93,9 +93,6 @@ std::string setup_of(const Row& row) {
   return text;
 }
 
-/// Columns of the configuration, without the numbers of steps, which follow from the others.
-bool is_of_configuration(Column column) { return column.role() == table::ColumnRole::configuration; }
-
 Interval whole_steps(double samples, double batch) {
   return {std::max(1.0, std::floor(samples / batch)), std::ceil(samples / batch)};
 }
@@ -133,16 +130,15 @@ std::vector<Judgement> judge(const std::vector<Claim>& claims) {
   std::map<std::string, int> votes;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     if (follows(claims[i]) || claims[i].right.empty()) continue;
-    judgements[i].word = Judgement::Word::unexplained;
+    judgements[i].follows = false;
     explained[i] = explanations(claims[i]);
     for (const auto* form : explained[i]) ++votes[form->id];
   }
   for (std::size_t i = 0; i < claims.size(); ++i) {
     if (explained[i].empty()) continue;
     // Among the forms with the most votes the first, because simple forms come first.
-    const auto best = std::ranges::max_element(
+    judgements[i].form = *std::ranges::max_element(
         explained[i], [&](const WrongForm* a, const WrongForm* b) { return votes[a->id] < votes[b->id]; });
-    judgements[i] = {Judgement::Word::explained, *best};
   }
   return judgements;
 }
@@ -248,9 +244,9 @@ const std::vector<std::size_t>& Study::with_workers(double n, const Row& like) c
 
 std::string configuration(const Row& row, const std::vector<Column>& but) {
   std::string text;
-  for (std::size_t i = 0; i < Column::count(); ++i) {
-    const auto column = Column::at(i);
-    if (!is_of_configuration(column) || std::ranges::find(but, column) != but.end()) continue;
+  for (const auto column : Column::all()) {
+    if (column.role() != table::ColumnRole::configuration || std::ranges::find(but, column) != but.end())
+      continue;
     text += row.text(column) + '\x1f';
   }
   for (const auto& [name, value] : row.settings) text += name + '=' + value + '\x1f';
@@ -261,6 +257,10 @@ std::string texts_of(const Row& row, std::initializer_list<Column> columns) {
   std::string text;
   for (const auto column : columns) text += row.text(column) + '\x1f';
   return text;
+}
+
+bool knows_any(const Row& row, std::initializer_list<Column> columns) {
+  return std::ranges::any_of(columns, [&](Column column) { return row.knows(column); });
 }
 
 std::optional<double> workers(const Row& row) {
@@ -324,6 +324,11 @@ std::optional<Interval> steps(const Row& row) {
   if (const auto known = row.value("steps"); known && *known >= all.low && *known <= all.high)
     return exactly_one(*known);
   return all;
+}
+
+std::optional<table::Number> claimed_ratio(const Row& row) {
+  const auto speedup = row.number("claimed_speedup");
+  return speedup ? speedup : row.number("claimed_efficiency");
 }
 
 double noise(const Row& row) {

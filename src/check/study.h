@@ -3,9 +3,11 @@
 /// Prepares a table for the rules of `check`: baselines of rows, images of a row's time, precision of its
 /// time. It judges nothing.
 
+#include <algorithm>
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,13 +64,15 @@ struct Claim {
 [[nodiscard]] bool follows(const Claim& claim);
 
 struct Judgement {
-  enum class Word { follows, explained, unexplained } word = Word::follows;
-  const WrongForm* form = nullptr;  ///< of `explained`
+  bool follows = true;
+  const WrongForm* form = nullptr;  ///< that explains a number that does not follow; null: none does
+  [[nodiscard]] std::string cause() const { return form != nullptr ? form->id : "unexplained"; }
 };
 /// One per claim; forms point into `claims`.
 [[nodiscard]] std::vector<Judgement> judge(const std::vector<Claim>& claims);
 
 using table::Column;
+using table::has_any;
 using table::Row;
 using table::Table;
 
@@ -81,6 +85,12 @@ class Study {
   [[nodiscard]] const Table& table() const { return table_; }
   [[nodiscard]] std::size_t size() const { return table_.rows.size(); }
   [[nodiscard]] const Row& row(std::size_t i) const { return table_.rows[i]; }
+  /// Each row with its number: `for (const auto& [i, row] : study.rows())`.
+  [[nodiscard]] auto rows() const {
+    return std::views::iota(std::size_t{0}, size()) | std::views::transform([this](std::size_t i) {
+             return std::pair<std::size_t, const Row&>(i, row(i));
+           });
+  }
 
   /// The rows with which row `i` may be compared: the named baseline, else the most similar ones (settings,
   /// batch, epochs) of those with the fewest workers. A row of another device or setting only if it is named;
@@ -127,6 +137,25 @@ class Study {
 /// The values of these columns as text, for comparing rows.
 [[nodiscard]] std::string texts_of(const Row& row, std::initializer_list<Column> columns);
 
+/// The groups of several rows with one key, in the order of the keys; in each the rows in the order of
+/// `size`. Rows with the key "" are in none.
+template <typename Key, typename Size>
+[[nodiscard]] std::vector<std::vector<std::size_t>> sorted_groups(const Study& study, const Key& key,
+                                                                  const Size& size) {
+  std::map<std::string, std::vector<std::size_t>> by_key;
+  for (const auto& [i, row] : study.rows()) by_key[key(row)].push_back(i);
+  by_key.erase("");
+  std::vector<std::vector<std::size_t>> groups;
+  for (auto& [text, rows] : by_key) {
+    std::ranges::stable_sort(rows, {}, [&](std::size_t i) { return size(study.row(i)); });
+    if (rows.size() > 1) groups.push_back(std::move(rows));
+  }
+  return groups;
+}
+
+/// Whether the row knows one of these columns.
+[[nodiscard]] bool knows_any(const Row& row, std::initializer_list<Column> columns);
+
 /// Workers; nothing if unknown or 0.
 [[nodiscard]] std::optional<double> workers(const Row& row);
 /// Forward and backward passes per update (gradient accumulation), if a setting says so; else 1.
@@ -137,6 +166,9 @@ class Study {
 [[nodiscard]] std::optional<Interval> images(const Row& row);
 /// Steps in `time_s`, from floor to ceiling.
 [[nodiscard]] std::optional<Interval> steps(const Row& row);
+
+/// The claimed speedup, else the claimed efficiency.
+[[nodiscard]] std::optional<table::Number> claimed_ratio(const Row& row);
 
 /// Half the 95 % interval of the row's time, relative to it: from its spread if that is known, else 5 %.
 [[nodiscard]] double noise(const Row& row);

@@ -80,9 +80,7 @@ std::optional<Residual> residual_of(const Study& study, std::size_t i, Column wh
   if (!study.row(i).knows("communication_s") || !study.row(i).knows(whole)) return std::nullopt;
   if (!study.baselines(i).empty()) {
     const Residual one{whole, share, study.baselines(i).front()};
-    if (workers(study.row(i)) && workers(study.row(one.base)) && is_base(study, i, one.base) &&
-        is_difference(study, i, one))
-      return one;
+    if (is_base(study, i, one.base) && is_difference(study, i, one)) return one;
   }
   for (std::size_t k = 0; k < std::min(study.size(), kSearched); ++k)
     if (const Residual one{whole, share, k}; is_base(study, i, k) && is_difference(study, i, one)) return one;
@@ -91,8 +89,7 @@ std::optional<Residual> residual_of(const Study& study, std::size_t i, Column wh
 
 void check_sum_of_parts(const Study& study, Findings& findings) {
   constexpr double kClosure = 0.01;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto whole = row.number("time_s");
     const auto& is = row.text("communication_is");
     if (!whole || whole->value <= 0 || is == "total") continue;
@@ -125,10 +122,7 @@ void check_sum_of_parts(const Study& study, Findings& findings) {
     std::optional<Figure> corrected;
     std::string printed = fmt::format("{:.6g}", sum);
     if (communication && compute) {
-      double others = 0;
-      for (const auto column : {Column("data_wait_s"), Column("update_s"), Column("other_s")})
-        others += row.value(column).value_or(0);
-      const double right = whole->value - communication->value - others;
+      const double right = compute->value - excess;
       const double half = rounding + kClosure * whole->value;
       corrected = Figure{right, right - half, right + half};
       printed = compute->text;
@@ -149,8 +143,7 @@ void check_sum_of_parts(const Study& study, Findings& findings) {
 void check_residual(const Study& study, Findings& findings) {
   std::array<std::vector<std::pair<std::size_t, Residual>>, std::size(kResiduals)> found;
   std::size_t candidates = 0;
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     if (row.value("communication_s").value_or(0) <= 0 || row.text("communication_is") == "residual") continue;
     bool has_base = false;
     for (std::size_t k = 0; k < std::min(study.size(), kSearched) && !has_base; ++k)
@@ -192,12 +185,11 @@ void check_residual(const Study& study, Findings& findings) {
 }
 
 void check_covers(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i)
-    for (const char* const word :
-         {"data", "copy", "compute", "communication", "update", "evaluation", "startup"})
-      if (study.row(i).has_word("covers", word) && study.row(i).has_word("excludes", word))
+  for (const auto& [i, row] : study.rows())
+    for (const auto word : table::split_words(row.text("covers")))
+      if (row.has_word("excludes", word))
         findings.add(
-            Severity::error, {{i}, study.row(i).text("time_s")},
+            Severity::error, {{i}, row.text("time_s")},
             fmt::format(
                 "'{0}' is said to be in the time and left out of it; say which, since no ratio with {0} in "
                 "one time and not in the other means anything.",
@@ -205,8 +197,7 @@ void check_covers(const Study& study, Findings& findings) {
 }
 
 void check_clock(const Study& study, Findings& findings) {
-  for (std::size_t i = 0; i < study.size(); ++i) {
-    const auto& row = study.row(i);
+  for (const auto& [i, row] : study.rows()) {
     const auto time = row.number("time_s"), flops = row.number("flops_per_sample"),
                peak = row.number("peak_flops");
     const auto all = images(row);
@@ -258,25 +249,24 @@ std::optional<Claim> rate_claim(const Row& row, std::size_t i) {
 
 void check_rate(const Study& study, Findings& findings) {
   std::vector<Claim> claims;
-  for (std::size_t i = 0; i < study.size(); ++i)
-    if (auto claim = rate_claim(study.row(i), i)) claims.push_back(std::move(*claim));
+  for (const auto& [i, row] : study.rows())
+    if (auto claim = rate_claim(row, i)) claims.push_back(std::move(*claim));
   findings.compared(claims.size());
   const auto judgements = judge(claims);
   for (std::size_t k = 0; k < claims.size(); ++k) {
-    if (judgements[k].word == Judgement::Word::follows) continue;
-    const bool is_explained = judgements[k].word == Judgement::Word::explained;
+    if (judgements[k].follows) continue;
+    const auto* form = judgements[k].form;
     const auto& claim = claims[k];
     const auto& row = study.row(claim.row);
     const auto all = *images(row);
-    findings.add(
-        is_explained ? Severity::error : Severity::warning,
-        {.rows = {claim.row},
-         .printed = claim.printed.text,
-         .corrected = figure_of(claim.right.front().middle(), claim.right.front()),
-         .cause = is_explained ? judgements[k].form->id : "unexplained"},
-        fmt::format("printed {} images/s; {} images in {} s are {}. {}.", claim.printed.text,
-                    shown(all.middle()), row.text("time_s"), shown(claim.right.front().middle()),
-                    is_explained ? judgements[k].form->sentence : "The rate does not follow from the time"));
+    findings.add(form != nullptr ? Severity::error : Severity::warning,
+                 {.rows = {claim.row},
+                  .printed = claim.printed.text,
+                  .corrected = figure_of(claim.right.front().middle(), claim.right.front()),
+                  .cause = judgements[k].cause()},
+                 fmt::format("printed {} images/s; {} images in {} s are {}. {}.", claim.printed.text,
+                             shown(all.middle()), row.text("time_s"), shown(claim.right.front().middle()),
+                             form != nullptr ? form->sentence : "The rate does not follow from the time"));
   }
 }
 

@@ -223,7 +223,11 @@ struct Parameter {
   int node = 0;     ///< index of the op that owns it
   double rate = 1;  ///< factor of the learning rate, see Rates
   [[nodiscard]] bool is_frozen() const { return rate == 0; }
-  [[nodiscard]] std::int64_t elements() const;
+  [[nodiscard]] std::int64_t elements() const {
+    std::int64_t count = 1;
+    for (const std::int64_t length : shape) count *= length;
+    return count;
+  }
 };
 
 /// One op in the graph.
@@ -250,7 +254,12 @@ struct Graph {
   [[nodiscard]] int logits() const { return nodes.back().inputs.front(); }
   /// Number of parameter elements that training changes: running statistics and frozen parameters do not
   /// count.
-  [[nodiscard]] std::int64_t trainable_elements() const;
+  [[nodiscard]] std::int64_t trainable_elements() const {
+    std::int64_t count = 0;
+    for (const Parameter& parameter : parameters)
+      if (is_trainable(parameter.role) && !parameter.is_frozen()) count += parameter.elements();
+    return count;
+  }
 };
 
 }  // namespace paceline::graph

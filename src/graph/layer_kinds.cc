@@ -4,16 +4,14 @@
 
 #include <map>
 #include <type_traits>
+#include <utility>
+#include <variant>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "graph/ops.h"
 
 namespace paceline::graph {
-
-void fail_at(const std::string& source, const toml::node& node, const std::string& sentence) {
-  throw base::Error(base::ErrorKind::usage,
-                    fmt::format("{}:{}: {}", source, node.source().begin.line, sentence));
-}
 
 std::string written(const toml::node& node) {
   if (const auto text = node.value_exact<std::string>()) return fmt::format("the text \"{}\"", *text);
@@ -23,151 +21,179 @@ std::string written(const toml::node& node) {
   return node.is_array() ? "a list" : node.is_table() ? "a table" : "a date or a time";
 }
 
-namespace {
-
-using base::suggestion;
-
-Init init_of_layer(const LayerTable& layer) {
+void LayerTable::operator()(std::string_view key, Init& value, const KeyUse& /*use*/) const {
   static const std::map<std::string, Init> kInits = {{"usual", Init::usual},
                                                      {"zero", Init::zero},
                                                      {"dirac", Init::dirac},
                                                      {"whiten", Init::whiten},
                                                      {"normal", Init::normal}};
-  const auto name = layer.text("init");
-  if (!name) return Init::usual;
-  if (const auto found = kInits.find(*name); found != kInits.end()) return found->second;
+  const auto name = text(key);
+  if (!name) return;
+  if (const auto found = kInits.find(*name); found != kInits.end()) {
+    value = found->second;
+    return;
+  }
   std::vector<std::string> known;
-  for (const auto& [key, value] : kInits) known.push_back(key);
-  layer.fail("init", fmt::format("init '{}' is not known{}", *name, suggestion(*name, known)));
+  for (const auto& [init, meaning] : kInits) known.push_back(init);
+  fail_at(source_, *table_.get(key), "init '{}' is not known{}", *name, base::suggestion(*name, known));
 }
 
-Rates rates_of(const LayerTable& layer) {
-  return {.weight = layer.number("weight_rate", Rates{}.weight),
-          .bias = layer.number("bias_rate", Rates{}.bias)};
+namespace {
+
+/// Collects the keys.
+struct KeyNames {
+  static constexpr bool kReads = false;
+  std::vector<std::string> names;
+  template <typename T>
+  void operator()(std::string_view key, const T& /*value*/, const KeyUse& /*use*/ = {}) {
+    names.emplace_back(key);
+  }
+};
+
+/// Writes the keys that are said, as a model file has them.
+struct KeyTexts {
+  static constexpr bool kReads = false;
+  std::string text;
+  template <typename T>
+  void operator()(std::string_view key, const T& value, const KeyUse& use = {}) {
+    if (use.is_said) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, value);
+  }
+  void operator()(std::string_view key, const Pair& pair, const KeyUse& use = {}) {
+    if (pair.is_square())
+      (*this)(key, pair.height, use);
+    else
+      (*this)(key, fmt::format("[{},{}]", pair.height, pair.width), use);
+  }
+  void operator()(std::string_view /*key*/, const Init& /*value*/, const KeyUse& /*use*/ = {}) {}
+};
+
+// keys_of(): the keys of each op that has some, in the order of attributes_text().
+
+constexpr KeyUse kOfTraining{.is_said = false};
+
+/// Neither the input nor the loss is a layer; the others have no attributes.
+template <typename Op>
+requires std::is_empty_v<Op> || std::is_same_v<Op, Input> || std::is_same_v<Op, SoftmaxCrossEntropy>
+void keys_of(auto&, Op&) {}
+
+void keys_of(auto& key, Rates& rates) {
+  key("weight_rate", rates.weight, kOfTraining);
+  key("bias_rate", rates.bias, kOfTraining);
 }
 
-template <typename Pool>
-Attributes pool(const LayerTable& layer) {
-  const Pair kernel = layer.pair("kernel", Pool{}.kernel);
-  Pool pool{.kernel = kernel,
-            .stride = layer.pair("stride", kernel),
-            .padding = layer.pair("padding", Pool{}.padding),
-            .ceil = layer.flag("ceil", Pool{}.ceil)};
+void keys_of(auto& key, Conv2d& conv) {
+  key("channels", conv.channels, {.is_required = true});
+  key("kernel", conv.kernel);
+  key("stride", conv.stride);
+  key("padding", conv.padding);
+  key("bias", conv.bias);
+  key("groups", conv.groups, {.is_said = conv.groups != 1});
+  key("dilation", conv.dilation, {.is_said = conv.dilation != 1});
+  key("init", conv.init);
+  keys_of(key, conv.rates);
+}
+
+void keys_of(auto& key, Dense& dense) {
+  key("features", dense.features, {.is_required = true});
+  key("bias", dense.bias);
+  key("flatten", dense.flatten, {.is_said = !dense.flatten});
+  key("init", dense.init);
+  keys_of(key, dense.rates);
+}
+
+void keys_of(auto& key, BatchNorm& norm) {
+  key("epsilon", norm.epsilon);
+  key("momentum", norm.momentum);
+  key("init", norm.init);
+  keys_of(key, norm.rates);
+}
+
+void keys_of(auto& key, LayerNorm& norm) {
+  key("epsilon", norm.epsilon);
+  keys_of(key, norm.rates);
+}
+
+void keys_of(auto& key, GroupNorm& norm) {
+  key("groups", norm.groups);
+  key("epsilon", norm.epsilon);
+  keys_of(key, norm.rates);
+}
+
+void keys_of(auto& key, Scale& scale) {
+  key("initial", scale.initial, kOfTraining);
+  key("dimensions", scale.dimensions);
+  key("weight_rate", scale.weight_rate, kOfTraining);
+}
+
+template <typename Keys, typename Pool>
+requires std::is_same_v<Pool, MaxPool> || std::is_same_v<Pool, AveragePool>
+void keys_of(Keys& key, Pool& pool) {
+  key("kernel", pool.kernel);
+  if constexpr (Keys::kReads) pool.stride = pool.kernel;  // unless the layer gives another one
+  key("stride", pool.stride);
+  key("padding", pool.padding);
+  key("ceil", pool.ceil, {.is_said = pool.ceil});
   if constexpr (std::is_same_v<Pool, AveragePool>)
-    pool.count_padding = layer.flag("count_padding", pool.count_padding);
-  return pool;
+    key("count_padding", pool.count_padding, {.is_said = !pool.count_padding});
 }
 
-/// Of position and class_token.
-template <typename Token>
-Attributes token(const LayerTable& layer) {
-  return Token{.rates = rates_of(layer)};
+void keys_of(auto& key, AdaptiveAveragePool& pool) { key("size", pool.size); }
+
+void keys_of(auto& key, Slice& slice) {
+  key("begin", slice.begin);
+  key("channels", slice.channels, {.is_required = true});
 }
 
-template <typename Drop>
-Attributes drop(const LayerTable& layer) {
-  return Drop{.probability = layer.number("probability", Drop{}.probability)};
+void keys_of(auto& key, ChannelShuffle& shuffle) { key("groups", shuffle.groups); }
+
+void keys_of(auto& key, Pad& pad) {
+  key("top", pad.top, {.is_signed = true});
+  key("bottom", pad.bottom, {.is_signed = true});
+  key("left", pad.left, {.is_signed = true});
+  key("right", pad.right, {.is_signed = true});
+  key("front", pad.front, {.is_signed = true});
+  key("back", pad.back, {.is_signed = true});
+}
+
+void keys_of(auto& key, StochasticDepth& drop) { key("probability", drop.probability); }
+
+void keys_of(auto& key, Dropout& drop) { key("probability", drop.probability); }
+
+void keys_of(auto& key, Position& position) { key("weight_rate", position.rates.weight, kOfTraining); }
+
+void keys_of(auto& key, ClassToken& token) { key("weight_rate", token.rates.weight, kOfTraining); }
+
+void keys_of(auto& key, Attention& attention) { key("heads", attention.heads); }
+
+template <typename Op>
+LayerKind kind_of_layer(const char* op) {
+  KeyNames keys;
+  Op usual;
+  keys_of(keys, usual);
+  return {op, std::move(keys.names), [](const LayerTable& layer) -> Attributes {
+            Op own;
+            keys_of(layer, own);
+            return own;
+          }};
 }
 
 }  // namespace
 
 std::vector<LayerKind> layer_kinds() {
-  return {
-      {"conv2d",
-       {"channels", "kernel", "stride", "padding", "dilation", "groups", "bias", "init", "weight_rate",
-        "bias_rate"},
-       [](const LayerTable& layer) -> Attributes {
-         return Conv2d{.channels = layer.count("channels"),
-                       .kernel = layer.pair("kernel", Conv2d{}.kernel),
-                       .stride = layer.pair("stride", Conv2d{}.stride),
-                       .padding = layer.pair("padding", Conv2d{}.padding),
-                       .dilation = layer.pair("dilation", Conv2d{}.dilation),
-                       .groups = layer.integer("groups", Conv2d{}.groups),
-                       .bias = layer.has_bias(Conv2d{}.bias),
-                       .init = init_of_layer(layer),
-                       .rates = rates_of(layer)};
-       }},
-      {"dense",
-       {"features", "bias", "flatten", "init", "weight_rate", "bias_rate"},
-       [](const LayerTable& layer) -> Attributes {
-         return Dense{.features = layer.count("features"),
-                      .bias = layer.has_bias(Dense{}.bias),
-                      .init = init_of_layer(layer),
-                      .rates = rates_of(layer),
-                      .flatten = layer.flag("flatten", Dense{}.flatten)};
-       }},
-      {"batch_norm",
-       {"epsilon", "momentum", "init", "weight_rate", "bias_rate"},
-       [](const LayerTable& layer) -> Attributes {
-         return BatchNorm{.epsilon = layer.number("epsilon", BatchNorm{}.epsilon),
-                          .momentum = layer.number("momentum", BatchNorm{}.momentum),
-                          .init = init_of_layer(layer),
-                          .rates = rates_of(layer)};
-       }},
-#define PACELINE_KIND(Op, name) {#name, {}, [](const LayerTable&) -> Attributes { return Op{}; }},
-      PACELINE_ELEMENTWISE_OPS(PACELINE_KIND)
+  std::vector<LayerKind> kinds;
+#define PACELINE_KIND(Op, name) kinds.push_back(kind_of_layer<Op>(#name));
+  PACELINE_OPS(PACELINE_KIND)
 #undef PACELINE_KIND
-          {"max_pool", {"kernel", "stride", "padding", "ceil"}, pool<MaxPool>},
-      {"average_pool", {"kernel", "stride", "padding", "ceil", "count_padding"}, pool<AveragePool>},
-      {"adaptive_average_pool",
-       {"size"},
-       [](const LayerTable& layer) -> Attributes {
-         return AdaptiveAveragePool{.size = layer.pair("size", AdaptiveAveragePool{}.size)};
-       }},
-      {"global_average_pool", {}, [](const LayerTable&) -> Attributes { return GlobalAveragePool{}; }},
-      {"add", {}, [](const LayerTable&) -> Attributes { return Add{}; }},
-      {"mul", {}, [](const LayerTable&) -> Attributes { return Mul{}; }},
-      {"concat", {}, [](const LayerTable&) -> Attributes { return Concat{}; }},
-      {"slice",
-       {"begin", "channels"},
-       [](const LayerTable& layer) -> Attributes {
-         return Slice{.begin = layer.integer("begin", Slice{}.begin), .channels = layer.count("channels")};
-       }},
-      {"channel_shuffle",
-       {"groups"},
-       [](const LayerTable& layer) -> Attributes {
-         return ChannelShuffle{.groups = layer.integer("groups", ChannelShuffle{}.groups)};
-       }},
-      {"pad",
-       {"top", "bottom", "left", "right", "front", "back"},
-       [](const LayerTable& layer) -> Attributes {
-         return Pad{.top = layer.signed_integer("top"),
-                    .bottom = layer.signed_integer("bottom"),
-                    .left = layer.signed_integer("left"),
-                    .right = layer.signed_integer("right"),
-                    .front = layer.signed_integer("front"),
-                    .back = layer.signed_integer("back")};
-       }},
-      {"stochastic_depth", {"probability"}, drop<StochasticDepth>},
-      {"dropout", {"probability"}, drop<Dropout>},
-      {"position", {"weight_rate"}, token<Position>},
-      {"class_token", {"weight_rate"}, token<ClassToken>},
-      {"first_place", {}, [](const LayerTable&) -> Attributes { return FirstPlace{}; }},
-      {"attention",
-       {"heads"},
-       [](const LayerTable& layer) -> Attributes {
-         return Attention{.heads = layer.integer("heads", Attention{}.heads)};
-       }},
-      {"layer_norm",
-       {"epsilon", "weight_rate", "bias_rate"},
-       [](const LayerTable& layer) -> Attributes {
-         return LayerNorm{.epsilon = layer.number("epsilon", LayerNorm{}.epsilon), .rates = rates_of(layer)};
-       }},
-      {"group_norm",
-       {"groups", "epsilon", "weight_rate", "bias_rate"},
-       [](const LayerTable& layer) -> Attributes {
-         return GroupNorm{.groups = layer.integer("groups", GroupNorm{}.groups),
-                          .epsilon = layer.number("epsilon", GroupNorm{}.epsilon),
-                          .rates = rates_of(layer)};
-       }},
-      {"scale",
-       {"initial", "dimensions", "weight_rate"},
-       [](const LayerTable& layer) -> Attributes {
-         return Scale{.initial = layer.number("initial", Scale{}.initial),
-                      .dimensions = layer.integer("dimensions", Scale{}.dimensions),
-                      .weight_rate = layer.number("weight_rate", Scale{}.weight_rate)};
-       }},
-  };
+  std::erase_if(kinds, [](const LayerKind& kind) {
+    return std::string_view(kind.op) == "input" || std::string_view(kind.op) == "softmax_cross_entropy";
+  });
+  return kinds;
+}
+
+std::string attributes_text(const Attributes& op) {
+  KeyTexts keys;
+  std::visit([&](auto own) { keys_of(keys, own); }, op);
+  return std::move(keys.text);
 }
 
 }  // namespace paceline::graph

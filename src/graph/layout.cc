@@ -109,13 +109,12 @@ std::string given_name(const Node& node, const Parameter& parameter, std::string
 std::string canonical_text(const Graph& graph) {
   std::string lines;
   for (const Node& node : graph.nodes) {
-    const OpRule& rule = rule_of(node.op);
-    std::string attributes = rule.attributes != nullptr ? rule.attributes(node.op) : "";
+    std::string attributes = attributes_text(node.op);
     for (const int parameter : node.parameters)
       attributes += given_name(node, graph.parameters[static_cast<std::size_t>(parameter)],
                                attributes.empty() ? "" : ", ");
-    lines +=
-        fmt::format("{} of {}: {}; {}", rule.kind, fmt::join(node.inputs, ","), attributes, text(node.shape));
+    lines += fmt::format("{} of {}: {}; {}", rule_of(node.op).kind, fmt::join(node.inputs, ","), attributes,
+                         text(node.shape));
     for (const int parameter : node.parameters)
       lines += "; " + graph.parameters[static_cast<std::size_t>(parameter)].name;
     lines += '\n';

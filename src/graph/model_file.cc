@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "graph/layer_kinds.h"
 #include "graph/ops.h"
@@ -27,8 +26,7 @@ void check_keys(const toml::table& table, const std::vector<std::string>& known,
                 const std::string& source) {
   for (const auto& [key, value] : table)
     if (std::find(known.begin(), known.end(), key.str()) == known.end())
-      fail_at(source, value,
-              fmt::format("{} has no key '{}'{}", what, key.str(), suggestion(key.str(), known)));
+      fail_at(source, value, "{} has no key '{}'{}", what, key.str(), suggestion(key.str(), known));
 }
 
 /// Builds the layers one after the other, and keeps the names given so far.
@@ -49,14 +47,13 @@ class ModelReader {
     const std::string name = layer.text("name").value_or("");
     if (table.contains("name") && (name.empty() || name == "input" || name == "loss"))
       fail_at(source_, *table.get("name"),
-              fmt::format("a layer's name must not be empty, 'input' or 'loss', but is '{}'; choose another",
-                          name));
+              "a layer's name must not be empty, 'input' or 'loss', but is '{}'; choose another", name);
     Attributes attributes = kind.attributes(layer);
     std::vector<int> inputs = inputs_of(layer, rule_of(attributes).inputs, kind.op);
     try {
       last_ = model_.append(std::move(attributes), std::move(inputs), name, names_of(layer, kind));
     } catch (const Error& error) {
-      fail_at(source_, table, error.what());
+      fail_at(source_, table, "{}", error.what());
     }
     if (!name.empty()) nodes_[name] = last_;
   }
@@ -69,12 +66,10 @@ class ModelReader {
     for (const LayerKind& kind : kinds_) names.emplace_back(kind.op);
     const auto op = layer.text("op");
     if (!op)
-      fail_at(source_, layer.table(),
-              fmt::format("a layer must say its op, but has none{}", suggestion("", names)));
+      fail_at(source_, layer.table(), "a layer must say its op, but has none{}", suggestion("", names));
     for (const LayerKind& kind : kinds_)
       if (*op == kind.op) return kind;
-    fail_at(source_, *layer.table().get("op"),
-            fmt::format("op '{}' is not known{}", *op, suggestion(*op, names)));
+    fail_at(source_, *layer.table().get("op"), "op '{}' is not known{}", *op, suggestion(*op, names));
   }
 
   /// weight = "NAME" and bias = "NAME"; of some kinds the bias may also be true or false.
@@ -92,38 +87,34 @@ class ModelReader {
     const toml::table& table = layer.table();
     std::vector<int> inputs;
     if (table.contains("input") && table.contains("inputs"))
-      fail_at(source_, table,
-              fmt::format("a {} layer takes 'input' or 'inputs', but has both; remove one", op));
+      fail_at(source_, table, "a {} layer takes 'input' or 'inputs', but has both; remove one", op);
     if (const toml::node* one = table.get("input")) {
       inputs.push_back(node_named(*one));
     } else if (const toml::node* several = table.get("inputs")) {
       const toml::array* array = several->as_array();
       if (array == nullptr)
-        fail_at(source_, *several,
-                fmt::format("'inputs' must be a list of layer names, but is {}; write [\"a\", \"b\"]",
-                            written(*several)));
+        fail_at(source_, *several, "'inputs' must be a list of layer names, but is {}; write [\"a\", \"b\"]",
+                written(*several));
       for (const toml::node& element : *array) inputs.push_back(node_named(element));
     } else {
       inputs.push_back(last_);
     }
     if (wanted == kSeveral ? inputs.size() < 2 : static_cast<int>(inputs.size()) != wanted)
-      fail_at(
-          source_, table,
-          fmt::format("op {} takes {}, but has {}; {}", op,
-                      wanted == kSeveral ? "two or more inputs" : base::counted(wanted, "input"),
-                      inputs.size(), wanted == 1 ? "write input = \"a\"" : "write inputs = [\"a\", \"b\"]"));
+      fail_at(source_, table, "op {} takes {}, but has {}; {}", op,
+              wanted == kSeveral ? "two or more inputs" : base::counted(wanted, "input"), inputs.size(),
+              wanted == 1 ? "write input = \"a\"" : "write inputs = [\"a\", \"b\"]");
     return inputs;
   }
 
   [[nodiscard]] int node_named(const toml::node& node) const {
     const auto name = node.value_exact<std::string>();
     if (!name)
-      fail_at(source_, node,
-              fmt::format("an input must be a layer's name in quotes, but is {}; correct it", written(node)));
+      fail_at(source_, node, "an input must be a layer's name in quotes, but is {}; correct it",
+              written(node));
     if (const auto found = nodes_.find(*name); found != nodes_.end()) return found->second;
     std::vector<std::string> known;
     for (const auto& [key, value] : nodes_) known.push_back(key);
-    fail_at(source_, node, fmt::format("no layer above is named '{}'{}", *name, suggestion(*name, known)));
+    fail_at(source_, node, "no layer above is named '{}'{}", *name, suggestion(*name, known));
   }
 
   Builder& model_;
@@ -156,10 +147,9 @@ std::optional<Shape> image_of(const toml::table& file, const std::string& source
     is_shape = shape[i] >= 1 && shape[i] <= kMostImageSide;
   }
   if (!is_shape)
-    fail_at(
-        source, *given,
-        fmt::format("'image' must be [channels, height, width], such as [3, 224, 224], but is {}; correct it",
-                    written(*given)));
+    fail_at(source, *given,
+            "'image' must be [channels, height, width], such as [3, 224, 224], but is {}; correct it",
+            written(*given));
   return Shape{static_cast<int>(shape[0]), static_cast<int>(shape[1]), static_cast<int>(shape[2])};
 }
 
@@ -175,14 +165,12 @@ Graph parse_model(std::string_view text, const std::string& source, Shape input,
   check_keys(file, {"name", "image", "layer"}, "a model file", source);
   static_cast<void>(image_of(file, source));  // refused where it is none
   if (const toml::node* name = file.get("name"); name != nullptr && !name->is_string())
-    fail_at(source, *name,
-            fmt::format("'name' must be a text in quotes, but is {}; correct it", written(*name)));
+    fail_at(source, *name, "'name' must be a text in quotes, but is {}; correct it", written(*name));
   const toml::node* given = file.get("layer");
   const toml::array* layers = given == nullptr ? nullptr : given->as_array();
   if (given != nullptr && (layers == nullptr || !layers->is_homogeneous(toml::node_type::table)))
-    fail_at(
-        source, *given,
-        fmt::format("'layer' must be [[layer]] tables, but is {}; write each layer as one", written(*given)));
+    fail_at(source, *given, "'layer' must be [[layer]] tables, but is {}; write each layer as one",
+            written(*given));
   if (layers == nullptr)
     base::fail(ErrorKind::usage,
                "{}: a model file must have layers, but has none; write each as a [[layer]] table", source);
@@ -199,12 +187,8 @@ Graph parse_model(std::string_view text, const std::string& source, Shape input,
     model.loss(reader.last(), label_smoothing);
     return model.finish();
   } catch (const Error& error) {
-    fail_at(source, end, error.what());
+    fail_at(source, end, "{}", error.what());
   }
-}
-
-Graph read_model_file(const std::filesystem::path& path, Shape input, int classes, double label_smoothing) {
-  return parse_model(base::read_file(path), path.string(), input, classes, label_smoothing);
 }
 
 }  // namespace paceline::graph

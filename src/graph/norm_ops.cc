@@ -1,9 +1,6 @@
 // The rules of ops that normalise or scale each sample by itself: layer norm, group norm, learned factors.
 
-#include <fmt/core.h>
-
 #include <utility>
-#include <variant>
 
 #include "base/error.h"
 #include "graph/ops.h"
@@ -41,15 +38,6 @@ std::vector<ParameterRule> sample_norm_parameters(const OpSite& site) {
           {"bias", {channels}, Role::norm_bias, rates.bias}};
 }
 
-std::string layer_norm_attributes(const Attributes& op) {
-  return fmt::format("epsilon {}", std::get<LayerNorm>(op).epsilon);
-}
-
-std::string group_norm_attributes(const Attributes& op) {
-  const auto& own = std::get<GroupNorm>(op);
-  return fmt::format("groups {}, epsilon {}", own.groups, own.epsilon);
-}
-
 Shape scale_shape(const OpSite& site) {
   const auto& scale = site.as<Scale>();
   if (scale.dimensions != 1 && scale.dimensions != 3)
@@ -69,16 +57,11 @@ std::vector<ParameterRule> scale_parameters(const OpSite& site) {
   return {{"weight", std::move(shape), Role::norm_weight, scale.weight_rate}};
 }
 
-std::string scale_attributes(const Attributes& op) {
-  return fmt::format("dimensions {}", std::get<Scale>(op).dimensions);
-}
-
 }  // namespace
 
 OpRule make_rule(const LayerNorm&) {
   return {.saved = {.src = true, .statistics = true},
           .in_place = true,
-          .attributes = layer_norm_attributes,
           .shape = sample_norm_shape<LayerNorm>,
           .parameters = sample_norm_parameters<LayerNorm>};
 }
@@ -86,17 +69,12 @@ OpRule make_rule(const LayerNorm&) {
 OpRule make_rule(const GroupNorm&) {
   return {.saved = {.src = true, .statistics = true},
           .in_place = true,
-          .attributes = group_norm_attributes,
           .shape = group_norm_shape,
           .parameters = sample_norm_parameters<GroupNorm>};
 }
 
 OpRule make_rule(const Scale&) {
-  return {.saved = {.src = true},
-          .in_place = true,
-          .attributes = scale_attributes,
-          .shape = scale_shape,
-          .parameters = scale_parameters};
+  return {.saved = {.src = true}, .in_place = true, .shape = scale_shape, .parameters = scale_parameters};
 }
 
 }  // namespace paceline::graph

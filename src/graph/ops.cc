@@ -3,10 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <type_traits>
-#include <variant>
 
 #include "base/error.h"
 
@@ -57,11 +55,6 @@ std::int64_t dense_multiply_adds(const OpSite& site, const Shape& dst) {
   return dst.elements() * dense_inputs(site);
 }
 
-std::string dense_attributes(const Attributes& op) {
-  const auto& own = std::get<Dense>(op);
-  return fmt::format("features {}, bias {}{}", own.features, own.bias, own.flatten ? "" : ", flatten false");
-}
-
 Shape batch_norm_shape(const OpSite& site) {
   const auto& norm = site.as<BatchNorm>();
   if (!(norm.epsilon > 0) || !(norm.momentum > 0 && norm.momentum <= 1))
@@ -88,11 +81,6 @@ std::vector<ParameterRule> batch_norm_parameters(const OpSite& site) {
           {"running_var", {channels}, Role::running_var}};
 }
 
-std::string batch_norm_attributes(const Attributes& op) {
-  const auto& own = std::get<BatchNorm>(op);
-  return fmt::format("epsilon {}, momentum {}", own.epsilon, own.momentum);
-}
-
 Shape pad_shape(const OpSite& site) {
   const auto& pad = site.as<Pad>();
   const Shape& src = site.src[0];
@@ -107,12 +95,6 @@ Shape pad_shape(const OpSite& site) {
   };
   return {side("channels", src.channels, pad.front, pad.back), side("rows", src.height, pad.top, pad.bottom),
           side("columns", src.width, pad.left, pad.right)};
-}
-
-std::string pad_attributes(const Attributes& op) {
-  const auto& own = std::get<Pad>(op);
-  return fmt::format("top {}, bottom {}, left {}, right {}, front {}, back {}", own.top, own.bottom, own.left,
-                     own.right, own.front, own.back);
 }
 
 Shape add_shape(const OpSite& site) {
@@ -159,11 +141,6 @@ Shape slice_shape(const OpSite& site) {
   return {slice.channels, src.height, src.width};
 }
 
-std::string slice_attributes(const Attributes& op) {
-  const auto& own = std::get<Slice>(op);
-  return fmt::format("begin {}, channels {}", own.begin, own.channels);
-}
-
 Shape channel_shuffle_shape(const OpSite& site) {
   const int groups = site.as<ChannelShuffle>().groups, channels = site.src[0].channels;
   if (groups < 1 || channels % groups != 0)
@@ -174,10 +151,6 @@ Shape channel_shuffle_shape(const OpSite& site) {
   return site.src[0];
 }
 
-std::string channel_shuffle_attributes(const Attributes& op) {
-  return fmt::format("groups {}", std::get<ChannelShuffle>(op).groups);
-}
-
 /// Of dropout and stochastic_depth.
 template <typename Drop>
 Shape drop_shape(const OpSite& site) {
@@ -186,11 +159,6 @@ Shape drop_shape(const OpSite& site) {
     base::fail(base::ErrorKind::usage, "{} '{}': probability must be in [0, 1), but is {}; {} is common",
                rule_of(site.op).kind, site.name, probability, Drop{}.probability);
   return site.src[0];
-}
-
-template <typename Drop>
-std::string drop_attributes(const Attributes& op) {
-  return fmt::format("probability {}", std::get<Drop>(op).probability);
 }
 
 Shape softmax_cross_entropy_shape(const OpSite& site) {
@@ -233,7 +201,6 @@ OpRule make_rule(const Input&) { return {.inputs = 0, .shape = input_shape}; }
 
 OpRule make_rule(const Dense&) {
   return {.saved = {.src = true},
-          .attributes = dense_attributes,
           .shape = dense_shape,
           .parameters = dense_parameters,
           .multiply_adds = dense_multiply_adds};
@@ -242,7 +209,6 @@ OpRule make_rule(const Dense&) {
 OpRule make_rule(const BatchNorm&) {
   return {.saved = {.src = true, .statistics = true},
           .in_place = true,
-          .attributes = batch_norm_attributes,
           .shape = batch_norm_shape,
           .parameters = batch_norm_parameters};
 }
@@ -264,25 +230,18 @@ OpRule make_rule(const Mul&) { return {.inputs = 2, .saved = {.src = true}, .sha
 
 OpRule make_rule(const Concat&) { return {.inputs = kSeveral, .shape = concat_shape}; }
 
-OpRule make_rule(const Slice&) { return {.attributes = slice_attributes, .shape = slice_shape}; }
+OpRule make_rule(const Slice&) { return {.shape = slice_shape}; }
 
-OpRule make_rule(const ChannelShuffle&) {
-  return {.attributes = channel_shuffle_attributes, .shape = channel_shuffle_shape};
-}
+OpRule make_rule(const ChannelShuffle&) { return {.shape = channel_shuffle_shape}; }
 
-OpRule make_rule(const Pad&) { return {.attributes = pad_attributes, .shape = pad_shape}; }
+OpRule make_rule(const Pad&) { return {.shape = pad_shape}; }
 
-// Which samples are dropped is a pure function of seed and position, as with dropout.
-OpRule make_rule(const StochasticDepth&) {
-  return {
-      .in_place = true, .attributes = drop_attributes<StochasticDepth>, .shape = drop_shape<StochasticDepth>};
-}
+// Nothing is saved of these: what is dropped is a pure function of seed and position and is computed again in
+// the backward pass.
 
-// Nothing is saved: the mask is a pure function of seed and position and is computed again in the backward
-// pass.
-OpRule make_rule(const Dropout&) {
-  return {.in_place = true, .attributes = drop_attributes<Dropout>, .shape = drop_shape<Dropout>};
-}
+OpRule make_rule(const StochasticDepth&) { return {.in_place = true, .shape = drop_shape<StochasticDepth>}; }
+
+OpRule make_rule(const Dropout&) { return {.in_place = true, .shape = drop_shape<Dropout>}; }
 
 OpRule make_rule(const SoftmaxCrossEntropy&) {
   return {.saved = {.dst = true}, .shape = softmax_cross_entropy_shape};

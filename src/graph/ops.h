@@ -54,8 +54,6 @@ struct OpRule {
   /// Each element of d_src depends only on the same element of d_dst (and, for a batch norm, on sums). So an
   /// engine may store d_src over d_dst.
   bool in_place = false;
-  /// The op's attributes that change what a trained model computes, as text; null: none.
-  std::string (*attributes)(const Attributes& op) = nullptr;
   /// Shape of the output.
   ///
   /// Errors   Error(usage) when attributes or input shapes are invalid
@@ -70,6 +68,11 @@ struct OpRule {
 
 /// The rule of an op.
 [[nodiscard]] const OpRule& rule_of(const Attributes& op);
+
+/// The attributes that change what a trained model computes, as model files have them: "channels 8, kernel
+/// 3";
+/// "" if there are none. A checkpoint's text is read again from it.
+[[nodiscard]] std::string attributes_text(const Attributes& op);
 
 /// Multiply-adds of a node of a finished graph.
 [[nodiscard]] std::int64_t multiply_adds(const Graph& graph, int node);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "base/error.h"
 #include "graph/layout.h"
@@ -71,13 +72,9 @@ bool live_together(const BufferRequest& a, const BufferRequest& b) {
 std::vector<std::size_t> placement_order(const std::vector<BufferRequest>& requests) {
   std::vector<std::size_t> order(requests.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const auto& x = requests[a];
-    const auto& y = requests[b];
-    if (x.bytes != y.bytes) return x.bytes > y.bytes;
-    if (x.last_use - x.first_use != y.last_use - y.first_use)
-      return x.last_use - x.first_use > y.last_use - y.first_use;
-    return x.first_use < y.first_use;
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+    const auto& [bytes, first_use, last_use] = requests[i];
+    return std::tuple(-bytes, first_use - last_use, first_use);
   });
   return order;
 }
@@ -106,11 +103,8 @@ Placement place(const std::vector<BufferRequest>& requests) {
     }
     placement.offsets[index] = offset;
     placement.bytes = std::max(placement.bytes, offset + bytes);
-    const PlacedBuffer entry{offset, offset + bytes, index};
-    placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), entry,
-                         [](const PlacedBuffer& a, const PlacedBuffer& b) { return a.begin < b.begin; }),
-        entry);
+    placed.insert(std::ranges::upper_bound(placed, offset, {}, &PlacedBuffer::begin),
+                  {offset, offset + bytes, index});
   }
   return placement;
 }
@@ -130,11 +124,7 @@ std::int64_t peak_bytes(const std::vector<BufferRequest>& requests) {
   return peak;
 }
 
-std::int64_t MemoryPlan::total_bytes() const {
-  std::int64_t bytes = 0;
-  for (const Line& line : lines) bytes += line.bytes;
-  return bytes;
-}
+std::int64_t MemoryPlan::total_bytes() const { return total_bytes(Place::host) + total_bytes(Place::device); }
 
 std::int64_t MemoryPlan::total_bytes(Place place) const {
   std::int64_t bytes = 0;

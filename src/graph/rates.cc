@@ -2,8 +2,6 @@
 
 #include <fnmatch.h>
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/text.h"
 

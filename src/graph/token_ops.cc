@@ -1,10 +1,6 @@
 // The rules of ops on tokens: the places of an image as a sequence, as in a vision transformer (Dosovitskiy
 // et al., 2021).
 
-#include <fmt/core.h>
-
-#include <variant>
-
 #include "base/error.h"
 #include "graph/ops.h"
 
@@ -61,10 +57,6 @@ std::int64_t attention_multiply_adds(const OpSite&, const Shape& dst) {
   return 2 * places(dst) * dst.elements();
 }
 
-std::string attention_attributes(const Attributes& op) {
-  return fmt::format("heads {}", std::get<Attention>(op).heads);
-}
-
 }  // namespace
 
 OpRule make_rule(const Position&) {
@@ -84,7 +76,6 @@ OpRule make_rule(const FirstPlace&) {
 // mean of their gradients from the output.
 OpRule make_rule(const Attention&) {
   return {.saved = {.src = true, .dst = true},
-          .attributes = attention_attributes,
           .shape = attention_shape,
           .multiply_adds = attention_multiply_adds,
           .backward_cost = 2.5};

@@ -1,10 +1,6 @@
 // The rules of ops that slide a window over an image, or divide it into windows: convolutions and pools.
 
-#include <fmt/core.h>
-
 #include <algorithm>
-#include <type_traits>
-#include <variant>
 
 #include "base/error.h"
 #include "graph/ops.h"
@@ -114,19 +110,6 @@ std::int64_t conv2d_multiply_adds(const OpSite& site, const Shape& dst) {
   return dst.elements() * (site.src[0].channels / conv.groups) * conv.kernel.product();
 }
 
-/// As a model file has it, from which a checkpoint's text is read again (model_file.cc).
-std::string value_of(const Pair& pair) {
-  return pair.is_square() ? fmt::format("{}", pair.height) : fmt::format("[{},{}]", pair.height, pair.width);
-}
-
-std::string conv2d_attributes(const Attributes& op) {
-  const auto& own = std::get<Conv2d>(op);
-  return fmt::format("channels {}, kernel {}, stride {}, padding {}, bias {}{}{}", own.channels,
-                     value_of(own.kernel), value_of(own.stride), value_of(own.padding), own.bias,
-                     own.groups > 1 ? fmt::format(", groups {}", own.groups) : "",
-                     own.dilation != 1 ? fmt::format(", dilation {}", value_of(own.dilation)) : "");
-}
-
 /// Of max_pool and average_pool.
 template <typename Pool>
 Shape pool_shape(const OpSite& site) {
@@ -141,16 +124,6 @@ Shape pool_shape(const OpSite& site) {
                site.src[0].channels);
 }
 
-template <typename Pool>
-std::string pool_attributes(const Attributes& op) {
-  const auto& own = std::get<Pool>(op);
-  std::string all = fmt::format("kernel {}, stride {}, padding {}{}", value_of(own.kernel),
-                                value_of(own.stride), value_of(own.padding), own.ceil ? ", ceil true" : "");
-  if constexpr (std::is_same_v<Pool, AveragePool>)
-    if (!own.count_padding) all += ", count_padding false";
-  return all;
-}
-
 Shape adaptive_average_pool_shape(const OpSite& site) {
   const Pair size = site.as<AdaptiveAveragePool>().size;
   if (size.height < 1 || size.width < 1)
@@ -162,30 +135,19 @@ Shape adaptive_average_pool_shape(const OpSite& site) {
   return {site.src[0].channels, size.height, size.width};
 }
 
-std::string adaptive_average_pool_attributes(const Attributes& op) {
-  return fmt::format("size {}", value_of(std::get<AdaptiveAveragePool>(op).size));
-}
-
 }  // namespace
 
 OpRule make_rule(const Conv2d&) {
   return {.saved = {.src = true},
-          .attributes = conv2d_attributes,
           .shape = conv2d_shape,
           .parameters = conv2d_parameters,
           .multiply_adds = conv2d_multiply_adds};
 }
 
-OpRule make_rule(const MaxPool&) {
-  return {.saved = {.mask = true}, .attributes = pool_attributes<MaxPool>, .shape = pool_shape<MaxPool>};
-}
+OpRule make_rule(const MaxPool&) { return {.saved = {.mask = true}, .shape = pool_shape<MaxPool>}; }
 
-OpRule make_rule(const AveragePool&) {
-  return {.saved = {}, .attributes = pool_attributes<AveragePool>, .shape = pool_shape<AveragePool>};
-}
+OpRule make_rule(const AveragePool&) { return {.shape = pool_shape<AveragePool>}; }
 
-OpRule make_rule(const AdaptiveAveragePool&) {
-  return {.attributes = adaptive_average_pool_attributes, .shape = adaptive_average_pool_shape};
-}
+OpRule make_rule(const AdaptiveAveragePool&) { return {.shape = adaptive_average_pool_shape}; }
 
 }  // namespace paceline::graph

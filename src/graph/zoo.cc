@@ -114,8 +114,6 @@ constexpr ModelRow kModels[] = {
 
 }  // namespace
 
-Builder::Builder(std::string model_name) { graph_.name = std::move(model_name); }
-
 int Builder::append(Attributes op, std::vector<int> inputs, std::string name,
                     const ParameterNames& parameters) {
   const OpRule& rule = rule_of(op);
@@ -281,7 +279,8 @@ Shape usual_input(const std::string& name_or_file) {
 }
 
 Graph make_model(const std::string& name, Shape input, int classes, double label_smoothing) {
-  if (name.ends_with(".toml")) return read_model_file(name, input, classes, label_smoothing);
+  if (name.ends_with(".toml"))
+    return parse_model(base::read_file(name), name, input, classes, label_smoothing);
   for (const ModelRow& row : kModels)
     if (name == row.name) return row.make(input, classes, label_smoothing);
   for (const ModelText& file : zoo_files())

@@ -34,7 +34,7 @@ struct ParameterNames {
 
 class Builder {
  public:
-  explicit Builder(std::string model_name);
+  explicit Builder(std::string model_name) { graph_.name = std::move(model_name); }
 
   int input(Shape shape) { return append(Input{shape}, {}, "input"); }
   int conv2d(int src, std::string name, const Conv2d& attributes) {
@@ -53,63 +53,20 @@ class Builder {
   int max_pool(int src, const MaxPool& attributes, std::string name = "") {
     return append(attributes, {src}, std::move(name));
   }
-  int average_pool(int src, const AveragePool& attributes, std::string name = "") {
-    return append(attributes, {src}, std::move(name));
-  }
-  int adaptive_average_pool(int src, Pair size, std::string name = "") {
-    return append(AdaptiveAveragePool{size}, {src}, std::move(name));
-  }
   int global_average_pool(int src, std::string name = "") {
     return append(GlobalAveragePool{}, {src}, std::move(name));
   }
   int add(int left, int right, std::string name = "") {
     return append(Add{}, {left, right}, std::move(name));
   }
-  int mul(int left, int right, std::string name = "") {
-    return append(Mul{}, {left, right}, std::move(name));
-  }
-  int concat(std::vector<int> src, std::string name = "") {
-    return append(Concat{}, std::move(src), std::move(name));
-  }
-  int slice(int src, const Slice& attributes, std::string name = "") {
-    return append(attributes, {src}, std::move(name));
-  }
-  int channel_shuffle(int src, int groups, std::string name = "") {
-    return append(ChannelShuffle{groups}, {src}, std::move(name));
-  }
-  int pad(int src, const Pad& attributes, std::string name = "") {
-    return append(attributes, {src}, std::move(name));
-  }
-  int stochastic_depth(int src, const StochasticDepth& attributes, std::string name = "") {
-    return append(attributes, {src}, std::move(name));
-  }
   int dropout(int src, const Dropout& attributes, std::string name = "") {
     return append(attributes, {src}, std::move(name));
-  }
-  int layer_norm(int src, std::string name, const LayerNorm& attributes = {}) {
-    return append(attributes, {src}, std::move(name));
-  }
-  int group_norm(int src, std::string name, const GroupNorm& attributes) {
-    return append(attributes, {src}, std::move(name));
-  }
-  int scale(int src, std::string name, const Scale& attributes = {}) {
-    return append(attributes, {src}, std::move(name));
-  }
-  int position(int src, std::string name, const ParameterNames& parameters = {}) {
-    return append(Position{}, {src}, std::move(name), parameters);
-  }
-  int class_token(int src, std::string name, const ParameterNames& parameters = {}) {
-    return append(ClassToken{}, {src}, std::move(name), parameters);
-  }
-  int first_place(int src, std::string name = "") { return append(FirstPlace{}, {src}, std::move(name)); }
-  int attention(int src, int heads, std::string name = "") {
-    return append(Attention{heads}, {src}, std::move(name));
   }
   int loss(int logits, double label_smoothing, std::string name = "loss") {
     return append(SoftmaxCrossEntropy{label_smoothing}, {logits}, std::move(name));
   }
 
-  /// Adds any op; the functions above are short forms of it.
+  /// Adds any op; the functions above are short forms of it for the models in code.
   int append(Attributes op, std::vector<int> inputs, std::string name = "",
              const ParameterNames& parameters = {});
 
@@ -135,14 +92,11 @@ class Builder {
   double elements_ = 0;                                ///< of all parameters
 };
 
-/// Reads `path` and builds the model for images of shape `input` in `classes` classes.
+/// The model that a model file describes, for images of shape `input` in `classes` classes. `source` is the
+/// file's name in errors.
 ///
-/// Errors   Error(usage) "<file>:<line>: ..." for a fault in the file, with the nearest known name for a
-///          wrong name; Error(data) when the file cannot be read
-[[nodiscard]] Graph read_model_file(const std::filesystem::path& path, Shape input, int classes,
-                                    double label_smoothing);
-
-/// The same from text; errors name `source` instead of the file.
+/// Errors   Error(usage) "<source>:<line>: ..." for a fault in the file, with the nearest known name for a
+///          wrong name
 [[nodiscard]] Graph parse_model(std::string_view toml, const std::string& source, Shape input, int classes,
                                 double label_smoothing);
 
@@ -178,7 +132,8 @@ struct ModelText {
 /// resnet18-cifar 11,173,962 · resnet18 11,181,642 (1,000 classes: 11,689,512) · mnist-cnn at 28x28 1,199,882
 /// · resnet8-cifar 78,042.
 ///
-/// Errors   Error(usage) for an unknown name (with the nearest one) or an input too small for the model
+/// Errors   Error(usage) for an unknown name (with the nearest one) or an input too small for the model; as
+///          parse_model(); Error(data) when a file cannot be read
 [[nodiscard]] Graph make_model(const std::string& name_or_file, Shape input, int classes,
                                double label_smoothing);
 

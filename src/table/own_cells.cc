@@ -61,23 +61,6 @@ constexpr Synonym kSynonyms[] = {
     {"optimizer", "optimizer|optimiser"},
 };
 
-}  // namespace
-
-std::string plain(std::string_view text) {
-  std::string words;
-  for (const char letter : text) {
-    const char small = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-    if (small == '*' || small == '`' || (small == '_' && text.size() > 1)) {
-      if (small == '_') words += ' ';
-      continue;
-    }
-    words += small;
-  }
-  return std::string(trimmed(words));
-}
-
-namespace {
-
 /// Seconds of a unit of time; 0: not one.
 double seconds_of(std::string_view unit) {
   static const std::map<std::string_view, double> kUnits{
@@ -92,11 +75,8 @@ double seconds_of(std::string_view unit) {
 
 /// Whether words in brackets say which figure it is, and not its unit.
 bool is_remark(std::string_view words) {
-  for (const std::string_view one :
-       {"avg", "avg.", "average", "mean", "median", "total", "all", "all gpus", "per gpu", "per worker",
-        "measured", "wall", "wall clock", "wall-clock", "approx", "approx."})
-    if (words == one) return true;
-  return false;
+  return is_any(words, {"avg", "avg.", "average", "mean", "median", "total", "all", "all gpus", "per gpu",
+                        "per worker", "measured", "wall", "wall clock", "wall-clock", "approx", "approx."});
 }
 
 /// The factor of "k", with which `text` then no longer begins; 1 without one.
@@ -122,10 +102,10 @@ std::optional<double> images_per_s(std::string_view unit) {
   if (end == std::string_view::npos) return std::nullopt;
   const auto seconds = seconds_of(trimmed(unit.substr(end + (slash < per ? 1 : 5))));
   const auto what = trimmed(unit.substr(0, end));
-  for (const std::string_view images :
-       {"images", "image", "imgs", "img", "im", "samples", "sample", "examples"})
-    if (what == images && seconds > 0) return thousands / seconds;
-  return (what.empty() && thousands > 1) && seconds > 0 ? std::optional(thousands / seconds) : std::nullopt;
+  const bool is_of_images =
+      is_any(what, {"images", "image", "imgs", "img", "im", "samples", "sample", "examples"}) ||
+      (what.empty() && thousands > 1);
+  return is_of_images && seconds > 0 ? std::optional(thousands / seconds) : std::nullopt;
 }
 
 /// What one of the unit in brackets is in the unit of `column`; 0 if it is no unit, nothing if it is unknown.
@@ -166,26 +146,48 @@ std::string seconds_of_clock(std::string_view text, double first) {
       text.find_first_not_of("0123456789:.") != std::string_view::npos)
     return "";
   double last = 0;  // in the unit of the last part
-  std::size_t parts = 0;
-  for (std::size_t at = 0; at <= text.size(); ++parts) {
-    const auto end = std::min(text.find(':', at), text.size());
-    const auto part = read_number(text.substr(at, end - at));
-    if (!part) return "";
-    last = 60 * last + part->value;
-    at = end + 1;
+  const auto parts = split_at(text, ':');
+  for (const auto part : parts) {
+    const auto number = read_number(part);
+    if (!number) return "";
+    last = 60 * last + number->value;
   }
   const auto number = read_number(fmt::format("{:.12g}", last));
-  return parts == 2 && first > 60 ? converted(*number, first / 60) : number->text;
+  return parts.size() == 2 && first > 60 ? converted(*number, first / 60) : number->text;
+}
+
+/// The number before a word: "2 GPUs" -> "2", "11.2M" -> "11.2" with a factor of a million.
+double take_word(const std::string& column, std::string& text) {
+  const auto end = text.find_first_not_of("0123456789.+-e");
+  if (end == 0 || end == std::string::npos) return 1;
+  const auto word = std::string(trimmed(std::string_view(text).substr(end)));
+  double factor = 0;
+  if (is_time(column)) factor = seconds_of(word);
+  if (column == "parameters") factor = word == "m" ? 1e6 : word == "k" ? 1e3 : word == "b" ? 1e9 : 0;
+  if ((column == "workers" || column == "nodes") && (word.starts_with("gpu") || word.starts_with("worker") ||
+                                                     word.starts_with("node") || word.starts_with("proc")))
+    factor = 1;
+  if (factor == 0) return 1;
+  text = std::string(trimmed(std::string_view(text).substr(0, end)));
+  return factor;
 }
 
 }  // namespace
 
-bool is_time(std::string_view column) {
-  for (const std::string_view one : {"time_s", "compute_s", "communication_s", "data_wait_s", "update_s",
-                                     "other_s", "spread_s", "transfer_s", "late_peer_s"})
-    if (column == one) return true;
-  return false;
+std::string plain(std::string_view text) {
+  std::string words;
+  for (const char letter : text) {
+    const char small = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    if (small == '*' || small == '`' || (small == '_' && text.size() > 1)) {
+      if (small == '_') words += ' ';
+      continue;
+    }
+    words += small;
+  }
+  return std::string(trimmed(words));
 }
+
+bool is_time(std::string_view column) { return column.ends_with("_s") && column != "rate_per_s"; }
 
 std::string OwnHeading::name() const {
   if (ours) return *ours;
@@ -197,11 +199,8 @@ std::string OwnHeading::name() const {
 
 const Synonym* synonym_of(std::string_view words) {
   for (const Synonym& one : kSynonyms)
-    for (std::size_t at = 0; at <= one.words.size();) {
-      const auto end = std::min(one.words.find('|', at), one.words.size());
-      if (one.words.substr(at, end - at) == words) return &one;
-      at = end + 1;
-    }
+    for (const auto known : split_at(one.words, '|'))
+      if (known == words) return &one;
   return nullptr;
 }
 
@@ -209,7 +208,6 @@ OwnHeading own_heading_of(const std::string& source) {
   OwnHeading heading{.source = std::string(trimmed(source))};
   if (Column::find(heading.source) || heading.source.starts_with(kSettingPrefix)) {
     heading.ours = heading.source;
-
     return heading;
   }
   std::string words = plain(source), unit;
@@ -253,43 +251,9 @@ OwnHeading own_heading_of(const std::string& source) {
   return heading;
 }
 
-std::string without_thousands(std::string text) {
-  const auto comma = text.find(',');
-  if (comma == std::string::npos || comma > 3 || text.front() == '0') return text;
-  for (std::size_t at = comma; at != std::string::npos; at = text.find(',', at + 1))
-    if (text.size() < at + 4 || !std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at) + 1,
-                                             text.begin() + static_cast<std::ptrdiff_t>(at) + 4,
-                                             [](unsigned char letter) { return std::isdigit(letter) != 0; }))
-      return text;
-  std::erase(text, ',');
-  return text;
-}
-
-namespace {
-
-/// The number before a word: "2 GPUs" -> "2", "11.2M" -> "11.2" with a factor of a million.
-double take_word(const std::string& column, std::string& text) {
-  const auto end = text.find_first_not_of("0123456789.+-e");
-  if (end == 0 || end == std::string::npos) return 1;
-  const auto word = std::string(trimmed(std::string_view(text).substr(end)));
-  double factor = 0;
-  if (is_time(column)) factor = seconds_of(word);
-  if (column == "parameters") factor = word == "m" ? 1e6 : word == "k" ? 1e3 : word == "b" ? 1e9 : 0;
-  if ((column == "workers" || column == "nodes") && (word.starts_with("gpu") || word.starts_with("worker") ||
-                                                     word.starts_with("node") || word.starts_with("proc")))
-    factor = 1;
-  if (factor == 0) return 1;
-  text = std::string(trimmed(std::string_view(text).substr(0, end)));
-  return factor;
-}
-
-}  // namespace
-
 std::string cell_of(const OwnHeading& heading, std::string_view source) {
   std::string text = plain(source);
-  if (text.empty() || text == "-" || text == "–" || text == "—" || text == "n/a" || text == "na" ||
-      text == "?")
-    return "";
+  if (is_any(text, {"", "-", "–", "—", "n/a", "na", "?"})) return "";
   if (heading.synonym == nullptr && !heading.ours) return std::string(trimmed(source));
   const std::string column = heading.name();
   const auto found = Column::find(column);
@@ -297,7 +261,7 @@ std::string cell_of(const OwnHeading& heading, std::string_view source) {
   if (!found || found->kind() == ColumnKind::text || found->kind() == ColumnKind::word)
     return column == "best" ? (text == "no" || text == "false" ? "no" : "yes") : std::string(trimmed(source));
   if (heading.has_decimal_comma && std::ranges::count(text, ',') == 1) text[text.find(',')] = '.';
-  text = without_thousands(std::move(text));
+  text = without_groups(text).value_or(text);
   for (const std::string_view times : {"x", "×"})
     if (text.ends_with(times))
       text = std::string(trimmed(std::string_view(text).substr(0, text.size() - times.size())));

@@ -54,8 +54,6 @@ struct OwnHeading {
 
 /// Without the marks of Markdown, in small letters.
 [[nodiscard]] std::string plain(std::string_view text);
-/// "1,655" -> "1655", but not "0,125".
-[[nodiscard]] std::string without_thousands(std::string text);
 /// Whether the column holds seconds.
 [[nodiscard]] bool is_time(std::string_view column);
 /// A cell in our form: without "x", "%", units and thousands; "" if it is empty or a dash.

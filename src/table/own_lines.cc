@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "table/own_cells.h"
-#include "table/table.h"
 
 namespace paceline::table {
 namespace {
@@ -14,13 +13,8 @@ std::vector<std::string> cells_of_markdown(std::string_view line) {
   line = trimmed(line);
   if (line.starts_with('|')) line.remove_prefix(1);
   if (line.ends_with('|')) line.remove_suffix(1);
-  std::vector<std::string> cells;
-  for (std::size_t at = 0; at <= line.size();) {
-    const auto end = std::min(line.find('|', at), line.size());
-    cells.emplace_back(trimmed(line.substr(at, end - at)));
-    at = end + 1;
-  }
-  return cells;
+  const auto cells = split_at(line, '|');
+  return {cells.begin(), cells.end()};
 }
 
 bool is_rule_of_markdown(std::string_view line) {
@@ -77,14 +71,6 @@ std::vector<Line> lines_of_csv(std::string_view text, std::vector<std::string>& 
   return lines;
 }
 
-namespace {
-
-bool is_blank(const Line& line) {
-  return std::ranges::all_of(line.cells, [](const std::string& cell) { return trimmed(cell).empty(); });
-}
-
-}  // namespace
-
 void drop_empty(std::vector<Line>& lines) {
   while (!lines.front().cells.empty() && trimmed(lines.front().cells.back()).empty()) {
     const auto column = lines.front().cells.size() - 1;
@@ -95,7 +81,9 @@ void drop_empty(std::vector<Line>& lines) {
     for (Line& line : lines)
       if (line.cells.size() > column) line.cells.resize(column);
   }
-  std::erase_if(lines, is_blank);
+  std::erase_if(lines, [](const Line& line) {
+    return std::ranges::all_of(line.cells, [](const auto& cell) { return trimmed(cell).empty(); });
+  });
 }
 
 std::size_t drop_summaries(std::vector<Line>& lines) {
@@ -103,10 +91,7 @@ std::size_t drop_summaries(std::vector<Line>& lines) {
     const auto first =
         std::ranges::find_if(line.cells, [](const auto& cell) { return !trimmed(cell).empty(); });
     const std::string words = first == line.cells.end() ? "" : plain(*first);
-    for (const std::string_view word :
-         {"average", "avg", "avg.", "mean", "total", "sum", "geomean", "median", "Ø"})
-      if (words == word) return true;
-    return false;
+    return is_any(words, {"average", "avg", "avg.", "mean", "total", "sum", "geomean", "median", "Ø"});
   });
 }
 

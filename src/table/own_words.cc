@@ -3,29 +3,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "table/own_cells.h"
-#include "table/table.h"
 
 namespace paceline::table {
 namespace {
 
 /// Whether the batches of the rows grow as the workers do.
-bool grows_with_workers(const std::vector<Line>& lines, std::size_t batch, std::size_t workers) {
+bool grows_with_workers(std::span<const Line> rows, std::size_t batch, std::size_t workers) {
   std::optional<double> each;
-  double least = 0, most = 0;
-  for (std::size_t i = 1; i < lines.size(); ++i) {
-    const auto b = read_number(without_thousands(plain(lines[i].cells[batch])));
-    const auto n = read_number(plain(lines[i].cells[workers]));
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (const auto& row : rows) {
+    const auto b = read_number(plain(row.cells[batch])), n = read_number(plain(row.cells[workers]));
     if (!b || !n || n->value <= 0) return false;
     if (each && *each != b->value / n->value) return false;
     each = b->value / n->value;
-    least = i == 1 ? n->value : std::min(least, n->value);
+    least = std::min(least, n->value);
     most = std::max(most, n->value);
   }
   return most > least;
@@ -40,6 +39,7 @@ struct OwnTable {
   std::vector<Line> lines;  ///< first the heads
   std::vector<OwnHeading> headings;
   std::vector<std::string> unused;  ///< heads of figures for which there is no column
+  [[nodiscard]] std::span<const Line> rows() const { return std::span(lines).subspan(1); }
   [[nodiscard]] std::optional<std::size_t> find(std::string_view column) const {
     for (std::size_t i = 0; i < headings.size(); ++i)
       if (headings[i].name() == column) return i;
@@ -48,7 +48,7 @@ struct OwnTable {
 };
 
 bool is_number(std::string_view source) {
-  std::string text = without_thousands(plain(source));
+  std::string text = plain(source);
   if (text.ends_with('%')) text.pop_back();
   return text.empty() || read_number(text).has_value();
 }
@@ -57,14 +57,12 @@ bool is_number(std::string_view source) {
 bool has_own_cells(const OwnTable& table) {
   for (std::size_t i = 0; i < table.headings.size(); ++i) {
     const auto column = Column::find(table.headings[i].name());
-    if (!column || column->kind() == ColumnKind::text || column->kind() == ColumnKind::word ||
-        column->kind() == ColumnKind::words)
-      continue;
-    for (std::size_t k = 1; k < table.lines.size(); ++k) {
-      const auto cell = trimmed(table.lines[k].cells[i]);
+    if (!column || !column->is_number()) continue;
+    for (const auto& line : table.rows()) {
+      const auto cell = trimmed(line.cells[i]);
       const bool is_ours =
           read_number(cell) && !(table.headings[i].has_decimal_comma && cell.find(',') != cell.npos);
-      if (!cell.empty() && cell != "unknown" && !is_ours && number_in(table.headings[i], table.lines[k], i))
+      if (!cell.empty() && cell != "unknown" && !is_ours && number_in(table.headings[i], line, i))
         return true;
     }
   }
@@ -107,16 +105,16 @@ void drop_foreign_figures(OwnTable& table) {
     if (table.headings[i].ours || table.headings[i].synonym != nullptr) continue;
     std::set<std::string> values;
     bool is_of_numbers = true;
-    for (std::size_t k = 1; k < table.lines.size(); ++k) {
-      is_of_numbers = is_of_numbers && is_number(table.lines[k].cells[i]);
-      values.insert(table.lines[k].cells[i]);
+    for (const auto& line : table.rows()) {
+      is_of_numbers = is_of_numbers && is_number(line.cells[i]);
+      values.insert(line.cells[i]);
     }
     if (is_of_numbers) foreign.emplace_back(values.size(), i);
   }
   std::ranges::sort(foreign);
   for (const auto& [values, i] : foreign) {
     std::map<std::string, std::string> first;
-    const bool tells_apart = std::any_of(table.lines.begin() + 1, table.lines.end(), [&](const Line& line) {
+    const bool tells_apart = std::ranges::any_of(table.rows(), [&](const Line& line) {
       const auto [found, is_new] = first.try_emplace(what_ran(table, line, settings), line.cells[i]);
       return !is_new && found->second != line.cells[i];
     });
@@ -132,7 +130,7 @@ bool are_ratios_of_times(const OwnTable& table, const OwnHeading& heading, std::
   const auto* synonym = time ? table.headings[*time].synonym : nullptr;
   if (synonym == nullptr || synonym->meaning == "step") return false;
   const auto t0 = number_in(table.headings[*time], table.lines[1], *time);
-  return t0 && std::all_of(table.lines.begin() + 1, table.lines.end(), [&](const Line& line) {
+  return t0 && std::ranges::all_of(table.rows(), [&](const Line& line) {
            const auto t = number_in(table.headings[*time], line, *time), s = number_in(heading, line, i);
            return !t || !s || std::abs(t0->value - s->value * t->value) <= kNear * t0->value;
          });
@@ -148,14 +146,14 @@ const Synonym* meaning_of_scaling(const OwnTable& table, std::size_t i) {
   const auto workers = table.find("workers");
   bool has_number = false, in_per_cent = heading.factor == 0.01, is_of_kinds = true;
   double most = 0, least_workers = 0, of_least = 0;
-  for (auto line = table.lines.begin() + 1; line != table.lines.end(); ++line) {
-    const auto cell = cell_of(table.headings[i], line->cells[i]);
+  for (const auto& line : table.rows()) {
+    const auto cell = cell_of(table.headings[i], line.cells[i]);
     is_of_kinds = is_of_kinds && (cell.empty() || cell == "strong" || cell == "weak" || cell == "unknown");
-    const auto number = number_in(heading, *line, i);
+    const auto number = number_in(heading, line, i);
     if (!number) continue;
     has_number = true;
-    in_per_cent = in_per_cent || line->cells[i].find('%') != std::string::npos;
-    const auto n = workers ? number_in(table.headings[*workers], *line, *workers) : std::nullopt;
+    in_per_cent = in_per_cent || line.cells[i].find('%') != std::string::npos;
+    const auto n = workers ? number_in(table.headings[*workers], line, *workers) : std::nullopt;
     if (!n || n->value > 1) most = std::max(most, number->value);
     if (n && (least_workers == 0 || n->value < least_workers)) {
       least_workers = n->value;
@@ -172,7 +170,6 @@ const Synonym* meaning_of_scaling(const OwnTable& table, std::size_t i) {
 /// Settles what a head alone does not say: "GPU" may be a number or a name, "Scaling" a word or a claim, a
 /// batch that of all workers, an accuracy in per cent.
 void read_by_values(OwnTable& table) {
-  auto& lines = table.lines;
   for (std::size_t i = 0; i < table.headings.size(); ++i) {
     auto& heading = table.headings[i];
     if (!heading.ours && heading.synonym == nullptr) continue;
@@ -180,20 +177,19 @@ void read_by_values(OwnTable& table) {
       heading.synonym = meaning_of_scaling(table, i);
       if (heading.synonym->column != "scaling") heading.ours.reset();
     }
-    const bool has_numbers = std::any_of(lines.begin() + 1, lines.end(), [&](const Line& line) {
-      return number_in(heading, line, i).has_value();
-    });
+    const bool has_numbers = std::ranges::any_of(
+        table.rows(), [&](const Line& line) { return number_in(heading, line, i).has_value(); });
     if (heading.name() == "workers" && !has_numbers && !heading.ours) heading.synonym = synonym_of("device");
     if (heading.name() == "claim" && has_numbers && !heading.ours) heading.synonym = nullptr;
     if (heading.name() == "accuracy" && heading.factor == 0 &&
-        std::any_of(lines.begin() + 1, lines.end(), [&](const Line& line) {
+        std::ranges::any_of(table.rows(), [&](const Line& line) {
           const auto number = number_in(heading, line, i);
           return number && number->value > 1;
         }))
       heading.factor = 0.01;
   }
   const auto workers = table.find("workers"), batch = table.find("batch");
-  if (workers && batch && !table.headings[*batch].ours && grows_with_workers(lines, *batch, *workers))
+  if (workers && batch && !table.headings[*batch].ours && grows_with_workers(table.rows(), *batch, *workers))
     table.headings[*batch].synonym = synonym_of("global batch");
 }
 
@@ -208,14 +204,14 @@ std::size_t time_of_claims(const OwnTable& table, const std::vector<std::size_t>
       return number_in(table.headings[of], line, of);
     };
     const Line* base = nullptr;
-    for (std::size_t k = 1; k < table.lines.size(); ++k)
-      if (value(table.lines[k], *workers) &&
-          (base == nullptr || value(table.lines[k], *workers)->value < value(*base, *workers)->value))
-        base = &table.lines[k];
+    for (const auto& line : table.rows())
+      if (const auto n = value(line, *workers);
+          n && (base == nullptr || n->value < value(*base, *workers)->value))
+        base = &line;
     std::size_t matches = 0;
-    for (std::size_t k = 1; k < table.lines.size() && base != nullptr; ++k) {
-      const auto s = value(table.lines[k], *claim), t = value(table.lines[k], column),
-                 t0 = value(*base, column);
+    for (const auto& line : table.rows()) {
+      const auto s = value(line, *claim), t = value(line, column),
+                 t0 = base == nullptr ? std::nullopt : value(*base, column);
       if (s && t && t0 && t->value > 0 && std::abs(t0->value / t->value - s->value) <= kNear * s->value)
         ++matches;
     }
@@ -308,14 +304,13 @@ std::string note_of(const OwnTable& table, std::size_t summaries) {
   if (!kept.empty()) parts.push_back(fmt::format("{} {} kept as settings", fmt::join(kept, ", "), are(kept)));
   if (!table.unused.empty())
     parts.push_back(fmt::format("{} {} not used", fmt::join(table.unused, ", "), are(table.unused)));
-  const bool has_decimal_comma =
-      std::any_of(table.lines.begin() + 1, table.lines.end(), [&](const Line& line) {
-        for (std::size_t i = 0; i < table.headings.size(); ++i)
-          if (table.headings[i].has_decimal_comma && line.cells[i].find(',') != std::string::npos &&
-              number_in(table.headings[i], line, i))
-            return true;
-        return false;
-      });
+  const bool has_decimal_comma = std::ranges::any_of(table.rows(), [&](const Line& line) {
+    for (std::size_t i = 0; i < table.headings.size(); ++i)
+      if (table.headings[i].has_decimal_comma && line.cells[i].find(',') != std::string::npos &&
+          number_in(table.headings[i], line, i))
+        return true;
+    return false;
+  });
   if (has_decimal_comma) parts.emplace_back("commas are decimal ones, since ';' separates the cells");
   if (summaries > 0)
     parts.push_back(fmt::format("{} of averages or sums left out", base::counted(summaries, "line")));

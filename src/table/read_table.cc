@@ -33,7 +33,7 @@ Heading heading_of(std::string_view name, const Place& place) {
     return {.setting = std::string(name.substr(kSettingPrefix.size()))};
   if (const auto column = Column::find(name)) return {.column = column};
   std::vector<std::string> known;
-  for (std::size_t row = 0; row < Column::count(); ++row) known.emplace_back(Column::at(row).name());
+  for (const auto column : Column::all()) known.emplace_back(column.name());
   const auto near = base::nearest_name(name, known);
   fail(ErrorKind::data,
        "{}: there is no column '{}'{}; a column of your own is called setting.{}, and docs/check.md "
@@ -56,8 +56,7 @@ void set_cell(Row& row, const Heading& heading, std::string_view text, const Pla
 
 /// Fills in what holds for all rows, unless a row says otherwise itself.
 void fill_from_facts(Row& row, const Row& facts) {
-  for (std::size_t i = 0; i < Column::count(); ++i) {
-    const auto column = Column::at(i);
+  for (const auto column : Column::all()) {
     if (!row.knows(column) && !row.is_unknown(column) && facts.knows(column))
       row.set(column, facts.text(column));
   }
@@ -235,18 +234,15 @@ bool looks_like_table(std::string_view text) {
   while (!text.empty()) {
     const auto line = trimmed(take_line(text));
     if (line.empty() || line.front() == '#') continue;
-    const char separator = csv_separator(line);
-    std::size_t known = 0, all = 0;
+    const auto names = split_at(line, csv_separator(line));
+    std::size_t known = 0;
     bool has_key = false;  // as a trainer's metrics have, unless people's own words for a table say otherwise
-    for (std::size_t at = 0; at <= line.size(); ++all) {
-      const auto end = std::min(line.find(separator, at), line.size());
-      const auto name = trimmed(line.substr(at, end - at));
+    for (const auto name : names) {
       if (name == "epoch" || name == "step") return false;  // a trainer's metrics
       has_key = has_key || metric_key_of(last_word_of_prefix(name));
       known += Column::find(name) || name.starts_with(kSettingPrefix) ? 1 : 0;
-      at = end + 1;
     }
-    return (known > 0 && 2 * known >= all && !has_key) || in_our_columns(whole).has_value();
+    return (known > 0 && 2 * known >= names.size() && !has_key) || in_our_columns(whole).has_value();
   }
   return false;
 }

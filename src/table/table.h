@@ -4,11 +4,14 @@
 /// may be unknown. Measurements of other programs are such tables, never records. First what reads them: CSV,
 /// columns, words.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <string_view>
@@ -147,6 +150,9 @@ class Column {
   }
   [[nodiscard]] static constexpr std::size_t count() { return column_table::kRows.size(); }
   [[nodiscard]] static constexpr Column at(std::size_t row) { return Column(row); }
+  [[nodiscard]] static constexpr auto all() {
+    return std::views::iota(std::size_t{0}, count()) | std::views::transform(&Column::at);
+  }
   [[nodiscard]] static constexpr std::optional<Column> find(std::string_view name) {
     const auto row = column_table::row_of(name);
     return row == count() ? std::nullopt : std::optional(at(row));
@@ -155,6 +161,8 @@ class Column {
   [[nodiscard]] constexpr std::size_t row() const { return row_; }
   [[nodiscard]] constexpr std::string_view name() const { return column_table::kRows[row_].name; }
   [[nodiscard]] constexpr ColumnKind kind() const { return column_table::kRows[row_].kind; }
+  /// Whether its cells are numbers.
+  [[nodiscard]] constexpr bool is_number() const { return kind() >= ColumnKind::count; }
   [[nodiscard]] constexpr ColumnRole role() const { return column_table::kRows[row_].role; }
   [[nodiscard]] constexpr std::string_view words() const { return column_table::kRows[row_].words; }
 
@@ -190,6 +198,32 @@ inline constexpr std::string_view kBlanks = " \t\r\n";
   return words;
 }
 
+/// The parts of `text` between separators, without blanks at their ends: one more than there are separators.
+[[nodiscard]] inline std::vector<std::string_view> split_at(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const auto end = std::min(text.find(separator, at), text.size());
+    parts.push_back(trimmed(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return parts;
+}
+
+/// Whether one of the words stands in `text`.
+[[nodiscard]] inline bool has_any(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::ranges::any_of(words, [&](std::string_view word) { return text.find(word) != text.npos; });
+}
+
+/// Whether `text` is one of the words.
+[[nodiscard]] inline bool is_any(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, text) != words.end();
+}
+
+/// Whether `text` is digits only, at least one.
+[[nodiscard]] inline bool is_whole(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 /// Removes the first line from `text` and returns it without its end.
 [[nodiscard]] inline std::string_view take_line(std::string_view& text) {
   const auto end = text.find('\n');
@@ -206,6 +240,8 @@ struct Number {
   std::string text;
 };
 
+/// "1,234,567 s" without its commas; nullopt if they are not between groups of three digits ("0,125").
+[[nodiscard]] std::optional<std::string> without_groups(std::string_view text);
 /// Parses a number; nullopt if `text` is not a number, is not finite or has other text after it. A ","
 /// between groups of three digits is skipped, as in 1,234,567.
 [[nodiscard]] std::optional<Number> read_number(std::string_view text);
@@ -219,7 +255,7 @@ class Row {
   [[nodiscard]] bool knows(Column column) const { return !text(column).empty(); }
   [[nodiscard]] const std::string& text(Column column) const { return cells_[column.row()].text; }
   [[nodiscard]] std::optional<Number> number(Column column) const;
-  [[nodiscard]] std::optional<double> value(Column column) const;
+  [[nodiscard]] std::optional<double> value(Column column) const { return cells_[column.row()].value; }
   /// Whether `word` is among the words of the cell.
   [[nodiscard]] bool has_word(Column column, std::string_view word) const;
   /// Whether the cell says "unknown"; then a value given for all rows does not fill it.

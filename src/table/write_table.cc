@@ -15,20 +15,6 @@ namespace {
 using base::ErrorKind;
 using base::fail;
 
-/// 1,234,567 without its commas; nullopt if the commas are not between groups of three digits.
-std::optional<std::string> without_groups(std::string_view text) {
-  const auto first = text.find(',');
-  if (first == std::string_view::npos) return std::string(text);
-  const auto end = std::min(text.find_first_not_of("0123456789,"), text.size());
-  if (first == 0 || first > 3 || text.front() == '0') return std::nullopt;  // 0,125 has a decimal comma
-  for (auto at = first; at < end; at += 4)
-    if (text[at] != ',' || at + 4 > end || text.substr(at + 1, 3).find(',') != std::string_view::npos)
-      return std::nullopt;
-  std::string plain(text);
-  std::erase(plain, ',');
-  return plain;
-}
-
 /// Half a unit of the last digit of "12.30e+4".
 double half_unit_of(std::string_view digits) {
   const auto exponent_at = digits.find_first_of("eE");
@@ -44,19 +30,13 @@ double half_unit_of(std::string_view digits) {
   return 0.5 * std::pow(10.0, exponent - decimals);
 }
 
-std::string words_of(Column column) {
-  std::string text;
-  for (const auto word : split_words(column.words())) text += (text.empty() ? "" : ", ") + std::string(word);
-  return text;
-}
-
 void require_word(Column column, std::string_view word) {
   std::vector<std::string> known;
   for (const auto one : split_words(column.words())) known.emplace_back(one);
   if (std::ranges::find(known, word) == known.end())
     fail(ErrorKind::usage, "takes {} ({}), not '{}'{}",
          column.kind() == ColumnKind::word ? "one of its words" : "words with blanks between them",
-         words_of(column), word, base::suggestion(word, known));
+         fmt::join(known, ", "), word, base::suggestion(word, known));
 }
 
 void require_range(Column column, double value, std::string_view text) {
@@ -64,8 +44,7 @@ void require_range(Column column, double value, std::string_view text) {
     fail(ErrorKind::usage,
          "is {}: a number below 0 has no meaning there; leave the cell empty where it is not known", text);
   if (column.kind() == ColumnKind::part && value > 1)
-    fail(ErrorKind::usage, "must be a part of 1: write {} for {} %", fmt::format("{:.6g}", value / 100),
-         text);
+    fail(ErrorKind::usage, "must be a part of 1: write {:.6g} for {} %", value / 100, text);
   if (column.kind() == ColumnKind::count && value != std::round(value))
     fail(ErrorKind::usage, "must be a count, but {} is not a whole number", text);
 }
@@ -85,12 +64,11 @@ bool is_said(const Table& table, Column column) {
                              [&](const Row& row) { return row.knows(column) || row.is_unknown(column); });
 }
 
-std::string fact_line(std::string_view name, Column column, const std::string& text) {
-  const bool is_number = column.kind() == ColumnKind::count || column.kind() == ColumnKind::number ||
-                         column.kind() == ColumnKind::part;
+std::string fact_line(Column column, const std::string& text) {
+  if (column.is_number()) return fmt::format("# {} = {}\n", column.name(), text);
   std::string plain = text;
-  std::replace(plain.begin(), plain.end(), '"', '\'');
-  return is_number ? fmt::format("# {} = {}\n", name, text) : fmt::format("# {} = \"{}\"\n", name, plain);
+  std::ranges::replace(plain, '"', '\'');
+  return fmt::format("# {} = \"{}\"\n", column.name(), plain);
 }
 
 struct Template {
@@ -130,30 +108,37 @@ std::string lines_of(const Table& table, const std::vector<Column>& columns) {
   std::set<std::string> settings;
   for (const auto& row : table.rows)
     for (const auto& [name, value] : row.settings) settings.insert(name);
-  std::string header;
-  for (const auto column : columns) header += (header.empty() ? "" : ",") + std::string(column.name());
-  for (const auto& name : settings)
-    header += (header.empty() ? "" : ",") + csv_cell(fmt::format("{}{}", kSettingPrefix, name));
-  std::string text = header + '\n';
+  std::vector<std::string> cells;
+  for (const auto column : columns) cells.emplace_back(column.name());
+  for (const auto& name : settings) cells.push_back(csv_cell(fmt::format("{}{}", kSettingPrefix, name)));
+  std::string text = fmt::format("{}\n", fmt::join(cells, ","));
   for (const auto& row : table.rows) {
-    std::string line;
-    bool first = true;
-    const auto add = [&](std::string_view cell) {
-      line += (first ? "" : ",") + csv_cell(cell);
-      first = false;
-    };
+    cells.clear();
     for (const auto column : columns)
-      add(row.is_unknown(column) ? "unknown" : std::string_view(row.text(column)));
+      cells.push_back(row.is_unknown(column) ? "unknown" : csv_cell(row.text(column)));
     for (const auto& name : settings) {
       const auto found = row.settings.find(name);
-      add(found == row.settings.end() ? "" : std::string_view(found->second));
+      cells.push_back(found == row.settings.end() ? "" : csv_cell(found->second));
     }
-    text += line + '\n';
+    text += fmt::format("{}\n", fmt::join(cells, ","));
   }
   return text;
 }
 
 }  // namespace
+
+std::optional<std::string> without_groups(std::string_view text) {
+  const auto first = text.find(',');
+  if (first == std::string_view::npos) return std::string(text);
+  const auto end = std::min(text.find_first_not_of("0123456789,"), text.size());
+  if (first == 0 || first > 3 || text.front() == '0') return std::nullopt;  // 0,125 has a decimal comma
+  for (auto at = first; at < end; at += 4)
+    if (text[at] != ',' || at + 4 > end || text.substr(at + 1, 3).find(',') != std::string_view::npos)
+      return std::nullopt;
+  std::string plain(text);
+  std::erase(plain, ',');
+  return plain;
+}
 
 std::optional<Number> read_number(std::string_view text) {
   const auto plain = without_groups(text);
@@ -172,8 +157,6 @@ std::optional<Number> Row::number(Column column) const {
   return Number{*cell.value, cell.half_unit, cell.text};
 }
 
-std::optional<double> Row::value(Column column) const { return cells_[column.row()].value; }
-
 bool Row::has_word(Column column, std::string_view word) const {
   const auto words = split_words(text(column));
   return std::ranges::find(words, word) != words.end();
@@ -188,28 +171,20 @@ std::string Row::name() const {
 void Row::set(Column column, std::string_view given) {
   Cell cell{.text = std::string(trimmed(given))};
   if (cell.text == "unknown" || cell.text == "not known") cell = {.is_unknown = true};
-  if (!cell.text.empty()) {
-    switch (column.kind()) {
-      case ColumnKind::text:
-        break;
-      case ColumnKind::word:
-        require_word(column, cell.text);
-        break;
-      case ColumnKind::words:
-        for (const auto word : split_words(cell.text)) require_word(column, word);
-        break;
-      default: {
-        const auto number = read_number(cell.text);
-        if (!number)
-          fail(ErrorKind::usage,
-               "must be a number, but is '{}'; the unit is part of the column's name, and an empty cell "
-               "means 'not known'",
-               cell.text);
-        require_range(column, number->value, cell.text);
-        cell.value = number->value;
-        cell.half_unit = column.kind() == ColumnKind::count ? 0 : number->half_unit;
-      }
-    }
+  if (column.kind() == ColumnKind::word && !cell.text.empty()) require_word(column, cell.text);
+  if (column.kind() == ColumnKind::words)
+    for (const auto word : split_words(cell.text)) require_word(column, word);
+  if (column.is_number() && !cell.text.empty()) {
+    const auto number = read_number(cell.text);
+    if (!number)
+      fail(
+          ErrorKind::usage,
+          "must be a number, but is '{}'; the unit is part of the column's name, and an empty cell means 'not "
+          "known'",
+          cell.text);
+    require_range(column, number->value, cell.text);
+    cell.value = number->value;
+    cell.half_unit = column.kind() == ColumnKind::count ? 0 : number->half_unit;
   }
   cells_[column.row()] = std::move(cell);
 }
@@ -231,10 +206,9 @@ std::string to_csv(const Table& table) {
     text += fmt::format("# {}\n", plain);
   }
   std::vector<Column> columns;
-  for (std::size_t i = 0; i < Column::count(); ++i) {
-    const auto column = Column::at(i);
+  for (const auto column : Column::all()) {
     if (is_fact(table, column))
-      text += fact_line(column.name(), column, table.rows.front().text(column));
+      text += fact_line(column, table.rows.front().text(column));
     else if (is_said(table, column))
       columns.push_back(column);
   }
@@ -243,8 +217,8 @@ std::string to_csv(const Table& table) {
 
 std::string to_plain_csv(const Table& table) {
   std::vector<Column> columns;
-  for (std::size_t i = 0; i < Column::count(); ++i)
-    if (is_said(table, Column::at(i))) columns.push_back(Column::at(i));
+  for (const auto column : Column::all())
+    if (is_said(table, column)) columns.push_back(column);
   return lines_of(table, columns);
 }
 

@@ -9,12 +9,15 @@
 
 #include "base/error.h"
 #include "graph/initialise.h"
+#include "graph/op_builder.h"
 #include "graph/ops.h"
 #include "graph/plan.h"
 #include "graph/zoo.h"
 
 namespace paceline::graph {
 namespace {
+
+using Builder = OpBuilder;
 
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -8,12 +8,15 @@
 #include "base/error.h"
 #include "graph/initialise.h"
 #include "graph/layout.h"
+#include "graph/op_builder.h"
 #include "graph/ops.h"
 #include "graph/plan.h"
 #include "graph/zoo.h"
 
 namespace paceline::graph {
 namespace {
+
+using Builder = OpBuilder;
 
 using testing::HasSubstr;
 

@@ -14,12 +14,15 @@
 
 #include "base/error.h"
 #include "graph/all_ops.h"
+#include "graph/op_builder.h"
 #include "graph/ops.h"
 #include "graph/plan.h"
 #include "graph/zoo.h"
 
 namespace paceline::graph {
 namespace {
+
+using Builder = OpBuilder;
 
 using testing::HasSubstr;
 
@@ -340,15 +343,15 @@ TEST(Builder, RoundsPoolsUpAsPyTorchDoes) {
 }
 
 TEST(Rules, TellUnevenWindowsApartInAttributes) {
-  const auto text_of = [](const Attributes& op) { return rule_of(op).attributes(op); };
-  EXPECT_EQ(text_of(Conv2d{.channels = 8, .padding = 1}),
+  EXPECT_EQ(attributes_text(Conv2d{.channels = 8, .padding = 1}),
             "channels 8, kernel 3, stride 1, padding 1, bias false");  // checkpoints hold it
-  EXPECT_EQ(text_of(Conv2d{.channels = 8, .kernel = {1, 7}, .padding = {0, 3}, .dilation = 2, .groups = 2}),
-            "channels 8, kernel [1,7], stride 1, padding [0,3], bias false, groups 2, dilation 2");
-  EXPECT_EQ(text_of(AveragePool{}), "kernel 2, stride 2, padding 0");
-  EXPECT_EQ(text_of(AveragePool{.ceil = true, .count_padding = false}),
+  EXPECT_EQ(
+      attributes_text(Conv2d{.channels = 8, .kernel = {1, 7}, .padding = {0, 3}, .dilation = 2, .groups = 2}),
+      "channels 8, kernel [1,7], stride 1, padding [0,3], bias false, groups 2, dilation 2");
+  EXPECT_EQ(attributes_text(AveragePool{}), "kernel 2, stride 2, padding 0");
+  EXPECT_EQ(attributes_text(AveragePool{.ceil = true, .count_padding = false}),
             "kernel 2, stride 2, padding 0, ceil true, count_padding false");
-  EXPECT_EQ(text_of(AdaptiveAveragePool{{3, 2}}), "size [3,2]");
+  EXPECT_EQ(attributes_text(AdaptiveAveragePool{{3, 2}}), "size [3,2]");
 }
 
 TEST(Rules, NameEveryOpOnce) {

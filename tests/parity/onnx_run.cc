@@ -33,7 +33,7 @@ constexpr int kClasses = 10;
 
 /// What pools, pads and dense layers do at their edges.
 graph::Graph odd_shapes() {
-  graph::Builder model("odd-shapes");
+  graph::OpBuilder model("odd-shapes");
   const int image = model.input({3, 23, 18});
   // Rounded up: the last window reaches beyond the image, beyond the padding, or begins where none may.
   int value =

@@ -1,7 +1,5 @@
 #include "graph/onnx/export.h"
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <string_view>
 #include <variant>

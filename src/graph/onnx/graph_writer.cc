@@ -48,7 +48,7 @@ std::string attribute_message(const Attribute& attribute) {
 
 }  // namespace
 
-std::string GraphWriter::unique(std::string_view wanted_name) {
+std::string GraphWriter::reserve(std::string_view wanted_name) {
   std::string name(wanted_name);
   for (int number = 2; !names_.insert(name).second; ++number)
     name = fmt::format("{}_{}", wanted_name, number);
@@ -57,13 +57,13 @@ std::string GraphWriter::unique(std::string_view wanted_name) {
 
 std::string GraphWriter::node(std::string_view op, std::vector<std::string> inputs,
                               std::string_view wanted_name, std::vector<Attribute> attributes) {
-  calls_.push_back({std::string(op), std::move(inputs), unique(wanted_name), std::move(attributes)});
+  calls_.push_back({std::string(op), std::move(inputs), reserve(wanted_name), std::move(attributes)});
   return calls_.back().output;
 }
 
 std::string GraphWriter::tensor(std::string_view wanted_name, int type, const Numbers& shape,
                                 std::span<const std::byte> bytes) {
-  auto name = unique(wanted_name);
+  auto name = reserve(wanted_name);
   std::string head;
   for (const auto length : shape) add_whole_number(head, kTensorShape, length);
   add_whole_number(head, kTensorType, type);

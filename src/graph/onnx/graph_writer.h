@@ -31,8 +31,8 @@ struct Attribute {
 /// it.
 class GraphWriter {
  public:
-  /// Takes a name for an input of the graph, or for an output, to which a value is renamed at the end.
-  std::string reserve(std::string_view wanted_name) { return unique(wanted_name); }
+  /// Takes a name, as for an input of the graph, or for an output, to which a value is renamed at the end.
+  std::string reserve(std::string_view wanted_name);
   /// Adds a node of one output; returns the output's name.
   std::string node(std::string_view op, std::vector<std::string> inputs, std::string_view wanted_name,
                    std::vector<Attribute> attributes = {});
@@ -57,7 +57,6 @@ class GraphWriter {
     std::string output;
     std::vector<Attribute> attributes;
   };
-  std::string unique(std::string_view wanted_name);
   std::string tensor(std::string_view wanted_name, int type, const Numbers& shape,
                      std::span<const std::byte> bytes);
 

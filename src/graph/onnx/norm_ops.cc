@@ -1,7 +1,5 @@
 // Ops that normalise or scale each sample by itself: opset 9 has none of them, so they are written out.
 
-#include <fmt/format.h>
-
 #include "graph/onnx/ops.h"
 
 namespace paceline::graph::onnx {

@@ -1,7 +1,5 @@
 // Ops of vision transformers: positions, class token, attention. A sequence of places is an image here too.
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "graph/onnx/ops.h"

@@ -14,20 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-struct Spread {
-  double median = 0, sd = 0;
-};
-
-Spread spread_of(std::vector<double> all) {
-  std::ranges::sort(all);
-  Spread spread{.median = (all[(all.size() - 1) / 2] + all[all.size() / 2]) / 2};
-  double mean = 0, squares = 0;
-  for (const double one : all) mean += one / static_cast<double>(all.size());
-  for (const double one : all) squares += (one - mean) * (one - mean);
-  if (all.size() > 1) spread.sd = std::sqrt(squares / static_cast<double>(all.size() - 1));
-  return spread;
-}
-
 /// The row for one set of ranks; nullopt if it has no times.
 std::optional<Row> row_of_result(const json& result, std::size_t workers) {
   std::vector<double> seconds;
@@ -35,7 +21,7 @@ std::optional<Row> row_of_result(const json& result, std::size_t workers) {
     if (one.is_number() && one.get<double>() > 0 && std::isfinite(one.get<double>()))
       seconds.push_back(one.get<double>());
   if (seconds.empty()) return std::nullopt;
-  const auto [median, sd] = spread_of(seconds);
+  const auto [median, sd] = scatter_of(seconds);
   Row row;
   row.set("program", "PyTorch DDP benchmark");
   row.set("workers", static_cast<double>(workers));

@@ -1,8 +1,6 @@
 /// Reads Horovod's timeline: when each rank was ready for a tensor, and when it was reduced. It is one file,
 /// written by rank 0, and may be cut off.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -16,7 +14,6 @@ namespace {
 
 /// What happened to one tensor.
 struct Tensor {
-  std::string name;
   std::vector<std::pair<std::string, double>> open;  ///< operations that have begun and not ended
   std::vector<double> begins;                        ///< when its negotiations began
   std::vector<double> ticks;  ///< times at which a rank became ready in the present negotiation
@@ -33,14 +30,11 @@ struct Timeline {
 };
 
 double bytes_of(const TraceEvent& event) {
-  const auto type = event.args.find("dtype"), shape = event.args.find("shape");
-  if (type == event.args.end() || shape == event.args.end()) return 0;
-  double product = type->second.find("64") != std::string::npos   ? 8
-                   : type->second.find("16") != std::string::npos ? 2
-                   : type->second.find("8") != std::string::npos  ? 1
-                                                                  : 4;
+  const auto type = text_in(event.args, "dtype"), shape = text_in(event.args, "shape");
+  if (type.empty() || shape.empty()) return 0;
+  double product = has_any(type, {"64"}) ? 8 : has_any(type, {"16"}) ? 2 : has_any(type, {"8"}) ? 1 : 4;
   std::string number;
-  for (const char one : shape->second + ",") {
+  for (const char one : shape + ",") {
     if (one >= '0' && one <= '9')
       number += one;
     else if (!number.empty()) {
@@ -69,12 +63,8 @@ void end_of(Timeline& timeline, Tensor& tensor, const TraceEvent& event) {
 
 void take(Timeline& timeline, const TraceEvent& event) {
   constexpr int kManyRanks = 1 << 20;
+  if (event.phase == "M" || !event.has_begin) return;
   auto& tensor = timeline.tensors[event.process];
-  if (event.phase == "M") {
-    if (const auto found = event.args.find("name"); found != event.args.end()) tensor.name = found->second;
-    return;
-  }
-  if (!event.has_begin) return;
   timeline.begin = std::min(timeline.begin, event.begin_us);
   timeline.end = std::max(timeline.end, event.begin_us + std::max(0.0, event.length_us));
   if (event.phase == "B") {
@@ -117,8 +107,6 @@ Table read_horovod(std::span<const std::filesystem::path> files, const GivenFact
   const double n = static_cast<double>(times.size()), mean = (end - begin) / n;
   if (!(mean > 0))
     base::fail(base::ErrorKind::data, "{}: its steps take no time; is the file complete?", table.where);
-  double squares = 0;
-  for (const double one : times) squares += (one - mean) * (one - mean);
   Row row;
   row.set("run", "rank 0");
   row.set("program", "Horovod");
@@ -128,7 +116,7 @@ Table read_horovod(std::span<const std::filesystem::path> files, const GivenFact
   row.set("statistic", "mean");
   row.set("repeats", n);
   if (times.size() > 1) {
-    row.set("spread_s", std::sqrt(squares / (n - 1)) * 1e-6);
+    row.set("spread_s", scatter_of(times).sd * 1e-6);
     row.set("spread_is", "sd");
   }
   const auto per_step = [&](const std::vector<Stretch>& spans) {

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "base/error.h"
 #include "base/text.h"
 
@@ -69,10 +73,13 @@ const nlohmann::json& member(const nlohmann::json& object, const char* key) {
   return found == object.end() ? kNone : *found;
 }
 
+std::optional<std::string> text_of(const nlohmann::json& value) {
+  if (value.is_string()) return std::string(trimmed(value.get_ref<const std::string&>()));
+  return value.is_number() ? std::optional(value.dump()) : std::nullopt;
+}
+
 std::optional<std::string> text_at(const nlohmann::json& object, const char* key) {
-  const auto& found = member(object, key);
-  if (found.is_string()) return std::string(trimmed(found.get_ref<const std::string&>()));
-  return found.is_number() ? std::optional(found.dump()) : std::nullopt;
+  return text_of(member(object, key));
 }
 
 std::optional<double> number_at(const nlohmann::json& object, const char* key) {
@@ -81,6 +88,16 @@ std::optional<double> number_at(const nlohmann::json& object, const char* key) {
   const auto text = text_at(object, key);
   const auto number = text ? read_number(*text) : std::nullopt;
   return number ? std::optional(number->value) : std::nullopt;
+}
+
+Scatter scatter_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  const auto n = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double squares = 0;
+  for (const double one : values) squares += (one - mean) * (one - mean);
+  return {.median = (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2,
+          .sd = values.size() > 1 ? std::sqrt(squares / (n - 1)) : 0};
 }
 
 namespace {
@@ -120,7 +137,7 @@ void fill_in(Table& table, const GivenFacts& given) {
     const auto column = Column::find(name);
     if (!column) {
       std::vector<std::string> known;
-      for (std::size_t i = 0; i < Column::count(); ++i) known.emplace_back(Column::at(i).name());
+      for (const auto one : Column::all()) known.emplace_back(one.name());
       const auto near = base::nearest_name(name, known);
       fail(ErrorKind::usage, "--set {}: there is no column '{}'{}", name, name,
            near ? fmt::format("; did you mean '{}'?", *near) : "; docs/check.md lists them");

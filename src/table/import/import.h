@@ -60,13 +60,21 @@ class GzFile : public std::streambuf {
 [[nodiscard]] nlohmann::json read_json(const std::filesystem::path& path,
                                        std::size_t most_bytes = std::size_t{256} << 20);
 
-/// The member as text: a string without blanks at its ends, or a number as it would be printed; nothing if it
-/// is missing, null or of another type.
+/// A string without blanks at its ends, or a number as it would be printed; nothing for other types.
+[[nodiscard]] std::optional<std::string> text_of(const nlohmann::json& value);
+/// The same of a member, which may be missing.
 [[nodiscard]] std::optional<std::string> text_at(const nlohmann::json& object, const char* key);
 /// The member as a number, also if it is a string that contains one; nothing for "nan".
 [[nodiscard]] std::optional<double> number_at(const nlohmann::json& object, const char* key);
 /// The member, or null if there is none.
 [[nodiscard]] const nlohmann::json& member(const nlohmann::json& object, const char* key);
+
+struct Scatter {
+  double median = 0;
+  double sd = 0;  ///< n - 1 in the denominator; 0 for fewer than two
+};
+/// Requires  values are not empty
+[[nodiscard]] Scatter scatter_of(std::vector<double> values);
 
 /// What the user adds, by the name of a table's column: its value in all rows where the file gives none; for
 /// CSVs of metrics, the name of the CSV's column that holds it.
@@ -160,19 +168,22 @@ struct DdpRun {
 // A measurement of nccl-tests, for the readers of their text and JSON.
 
 struct NcclLine {
-  std::string collective;    ///< "all_reduce"; "" if unknown
-  std::string type;          ///< "float", "bfloat16"
-  std::string redop, root;   ///< "sum", "0"; "" if there is none
-  std::string bytes;         ///< as printed
-  std::string seconds_us;    ///< as printed, in microseconds
-  std::string algbw, busbw;  ///< as printed, GB/s; "" or "N/A" if there is none
-  std::string wrong;         ///< wrong elements; "N/A" if not checked
+  std::string collective;   ///< "all_reduce"; "" if unknown
+  std::string type;         ///< "float", "bfloat16"
+  std::string redop, root;  ///< "sum", "0"; "" if there is none
+  std::string bytes;        ///< as printed
+  std::string seconds_us;   ///< as printed, in microseconds
+  std::string busbw;        ///< as printed, GB/s; "" or "N/A" if there is none
+  std::string wrong;        ///< wrong elements; "N/A" if not checked
   bool in_place = false;
   int ranks = 0, hosts = 0;  ///< 0: unknown
 };
 
 /// Errors   Error(usage): the end of a sentence about an invalid value
 [[nodiscard]] Row row_of(const NcclLine& line);
+
+/// The row of the average busbw that a test prints.
+[[nodiscard]] Row row_of_average(int workers, const std::string& busbw);
 
 /// Bytes of an element of one of NCCL's types; 0 for other words.
 [[nodiscard]] int element_bytes(std::string_view type);

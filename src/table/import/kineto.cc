@@ -23,16 +23,10 @@ struct Collective {
   double bytes = 0;  ///< 0: not stated
 };
 
-/// A kernel, with the number of the call that launched it; 0: not stated.
-struct Kernel {
-  Stretch span;
-  double call = 0;
-};
-
-/// A call on a thread of the host: the launch of a kernel, or a step of an optimizer.
+/// A kernel, a call of the host that launched one, or a step of an optimizer.
 struct Call {
   Stretch span;
-  double number = 0;  ///< the number of a launch
+  double number = 0;  ///< of the launch, also beside its kernel; 0: not stated
 };
 
 /// One rank's trace: spans only.
@@ -41,7 +35,7 @@ struct Trace {
   std::optional<double> rank, world;
   double base_s = 0;  ///< UTC of the time 0 of its events; 0: not stated
   std::string device;
-  std::vector<Kernel> kernels;                                 ///< kernels other than collectives
+  std::vector<Call> kernels;                                   ///< kernels other than collectives
   std::map<std::string, std::vector<Call>> launches, updates;  ///< by process and thread
   std::vector<Stretch> compute, update, copy, next;
   std::vector<std::pair<double, Stretch>> steps;  ///< by their number
@@ -60,24 +54,19 @@ bool is_collective(const TraceEvent& event) {
   return name.starts_with("nccl") || name.starts_with("rccl");
 }
 
-double argument(const TraceEvent& event, const char* key) {
-  const auto found = event.args.find(key);
-  const auto number = found == event.args.end() ? std::nullopt : read_number(found->second);
-  return number ? number->value : 0;
+std::optional<double> fact_number(const TraceFacts& facts, const char* key) {
+  const auto number = read_number(text_in(facts, key));
+  return number ? std::optional(number->value) : std::nullopt;
 }
+
+double argument(const TraceEvent& event, const char* key) { return fact_number(event.args, key).value_or(0); }
 
 double bytes_of_type(const std::string& type) {
   const auto name = base::lower_case(type);
-  if (name.find("bfloat16") != std::string::npos || name.find("half") != std::string::npos ||
-      name == "float16")
-    return 2;
-  if (name.find("double") != std::string::npos || name.find("long") != std::string::npos ||
-      name.find("64") != std::string::npos)
-    return 8;
-  if (name.find("float8") != std::string::npos || name.find("byte") != std::string::npos ||
-      name.find("char") != std::string::npos)
-    return 1;
-  return name.find("float") != std::string::npos || name.find("int") != std::string::npos ? 4 : 0;
+  if (has_any(name, {"bfloat16", "half"}) || name == "float16") return 2;
+  if (has_any(name, {"double", "long", "64"})) return 8;
+  if (has_any(name, {"float8", "byte", "char"})) return 1;
+  return has_any(name, {"float", "int"}) ? 4 : 0;
 }
 
 void take_event(Trace& trace, const TraceEvent& event) {
@@ -89,11 +78,9 @@ void take_event(Trace& trace, const TraceEvent& event) {
       trace.kernels.push_back({span, argument(event, "correlation")});
       return;
     }
-    const auto type = event.args.find("dtype");
-    const auto group = event.args.find("Process Group Name");
     trace.collectives.push_back(
-        {span.begin, span.end, group == event.args.end() ? "" : group->second,
-         argument(event, "In msg nelems") * (type == event.args.end() ? 0 : bytes_of_type(type->second))});
+        {span.begin, span.end, text_in(event.args, "Process Group Name"),
+         argument(event, "In msg nelems") * bytes_of_type(text_in(event.args, "dtype"))});
   } else if (category == "cuda_runtime" || category == "cuda_driver" || category == "hip_runtime") {
     if (const double number = argument(event, "correlation"); number > 0)
       trace.launches[event.process + ' ' + event.thread].push_back({span, number});
@@ -130,7 +117,7 @@ void split_update(Trace& trace) {
   trace.launches.clear();
   std::ranges::sort(of_update);
   for (const auto& kernel : trace.kernels)
-    (kernel.call > 0 && std::ranges::binary_search(of_update, kernel.call) ? trace.update : trace.compute)
+    (kernel.number > 0 && std::ranges::binary_search(of_update, kernel.number) ? trace.update : trace.compute)
         .push_back(kernel.span);
   trace.kernels = {};
 }
@@ -138,16 +125,10 @@ void split_update(Trace& trace) {
 Trace read_one(const fs::path& file) {
   Trace trace{.file = file};
   const auto facts = read_trace(file, false, [&](TraceEvent& event) { take_event(trace, event); });
-  const auto number = [&](const char* key) -> std::optional<double> {
-    const auto found = facts.find(key);
-    const auto one = found == facts.end() ? std::nullopt : read_number(found->second);
-    return one ? std::optional(one->value) : std::nullopt;
-  };
-  trace.rank = number("distributedInfo.rank");
-  trace.world = number("distributedInfo.world_size");
-  trace.base_s = number("baseTimeNanoseconds").value_or(0) * 1e-9;
-  if (const auto found = facts.find("deviceProperties.name"); found != facts.end())
-    trace.device = found->second;
+  trace.rank = fact_number(facts, "distributedInfo.rank");
+  trace.world = fact_number(facts, "distributedInfo.world_size");
+  trace.base_s = fact_number(facts, "baseTimeNanoseconds").value_or(0) * 1e-9;
+  trace.device = text_in(facts, "deviceProperties.name");
   split_update(trace);
   if (trace.compute.empty() && trace.update.empty() && trace.collectives.empty() && trace.copy.empty() &&
       !trace.host_collectives.empty()) {
@@ -213,9 +194,7 @@ Parts parts_of(const Trace& trace, const std::vector<Stretch>& windows) {
   }
   for (const auto& one : trace.collectives)
     if (one.begin >= windows.front().begin && one.begin < windows.back().end) sum.bytes += one.bytes / n;
-  double squares = 0;
-  for (const double one : times) squares += (one - sum.time) * (one - sum.time);
-  if (times.size() > 1) sum.sd = std::sqrt(squares / (n - 1));
+  sum.sd = scatter_of(times).sd;
   return sum;
 }
 
@@ -403,12 +382,9 @@ Table read_kineto(std::span<const fs::path> files, const GivenFacts&) {
 }
 
 bool is_kineto(std::string_view head) {
-  return head.find("\"schemaVersion\"") != std::string_view::npos ||
-         head.find("\"deviceProperties\"") != std::string_view::npos ||
-         head.find("\"CPU functions\"") !=
-             std::string_view::npos ||  // a profiler that was built without Kineto
-         (head.find("\"traceEvents\"") != std::string_view::npos &&
-          head.find("paceline") == std::string_view::npos);
+  // "CPU functions" are of a profiler that was built without Kineto.
+  return has_any(head, {"\"schemaVersion\"", "\"deviceProperties\"", "\"CPU functions\""}) ||
+         (has_any(head, {"\"traceEvents\""}) && !has_any(head, {"paceline"}));
 }
 
 }  // namespace

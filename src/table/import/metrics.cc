@@ -15,8 +15,6 @@
 #include "base/text.h"
 #include "table/import/import.h"
 #include "table/import/metrics_log.h"
-#include "table/own_cells.h"
-#include "table/table.h"
 
 namespace paceline::table {
 
@@ -32,10 +30,6 @@ std::string_view bare(std::string_view text) {
   const auto inside = text.substr(std::min(begin, text.size()));
   const auto number = trimmed(inside.substr(0, inside.find_first_of(",)]")));
   return read_number(number) || base::lower_case(std::string(number)) == "nan" ? number : text;
-}
-
-bool is_count(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 bool is_not_finite(std::string_view text) {
@@ -150,14 +144,9 @@ class MetricRows {
                 most = std::max(most, number->value);
         const auto& called = log_.names[name];
         const auto words = base::lower_case(called);
-        const bool may_be =
-            words.find("top1") != std::string::npos || words.find("top-1") != std::string::npos ||
-            words.find("top_1") != std::string::npos || words.find("acc1") != std::string::npos ||
-            words.find("acc@1") != std::string::npos || words.find("prec@1") != std::string::npos ||
-            words.find("prec1") != std::string::npos;
-        const bool is_open =
-            (most > 1 && most < kSurely) ||
-            (most > 0 && most <= 1 && may_be && words.find("accuracy_top") == std::string::npos);
+        const bool may_be = has_any(words, {"top1", "top-1", "top_1", "acc1", "acc@1", "prec@1", "prec1"}) &&
+                            !has_any(words, {"accuracy_top"});
+        const bool is_open = (most > 1 && most < kSurely) || (most > 0 && most <= 1 && may_be);
         if (is_open)
           base::fail(
               ErrorKind::usage,
@@ -241,7 +230,7 @@ class MetricRows {
       words += " " + (read_number(told[i]) ? fmt::format("{} {}", name, told[i]) : told[i]);
       const auto column = Column::find(base::lower_case(name));
       if (column && (column->role() == ColumnRole::configuration || *column == Column("seed")) &&
-          (column->kind() == ColumnKind::text || (column->kind() == ColumnKind::count && is_count(told[i]))))
+          (column->kind() == ColumnKind::text || (column->kind() == ColumnKind::count && is_whole(told[i]))))
         row.set(*column, told[i]);
       else
         row.settings[name] = told[i];

@@ -9,8 +9,6 @@
 #include "base/text.h"
 #include "table/import/import.h"
 #include "table/import/metrics_log.h"
-#include "table/own_cells.h"
-#include "table/table.h"
 
 namespace paceline::table {
 namespace {
@@ -95,12 +93,12 @@ Sources sources_of(const MetricLog& log, const GivenFacts& given, Table& table) 
       table.taken.insert(name);
       auto [at, unit] = named_source(log, name, asked, table.where);
       if (unit.empty()) unit = unit_in(column, log.names[at]);
-      sources[at].push_back({column, asked, unit, heading_in(column, asked, unit, log.has_decimal_commas)});
+      sources[at].push_back({column, unit, heading_in(column, asked, unit, log.has_decimal_commas)});
       continue;
     }
     for (std::size_t at = 0; at < log.names.size(); ++at)
       if (base::lower_case(log.names[at]) == name) {
-        sources[at].push_back({column, "", "", heading_in(column, "", "", log.has_decimal_commas)});
+        sources[at].push_back({column, "", heading_in(column, "", "", log.has_decimal_commas)});
         break;
       }
   }

@@ -10,8 +10,6 @@
 #include "base/text.h"
 #include "table/import/import.h"
 #include "table/import/metrics_log.h"
-#include "table/own_cells.h"
-#include "table/table.h"
 
 namespace paceline::table {
 namespace {
@@ -24,14 +22,7 @@ bool is_letter_or_digit(char one) { return std::isalnum(static_cast<unsigned cha
 
 /// The cells of a line, without regard to quotes.
 std::vector<std::string_view> rough_cells(std::string_view line, char separator) {
-  if (separator == ' ') return split_words(line);
-  std::vector<std::string_view> cells;
-  for (std::size_t at = 0; at <= line.size();) {
-    const auto end = std::min(line.find(separator, at), line.size());
-    cells.push_back(trimmed(line.substr(at, end - at)));
-    at = end + 1;
-  }
-  return cells;
+  return separator == ' ' ? split_words(line) : split_at(line, separator);
 }
 
 std::string_view without_quotes(std::string_view cell) {
@@ -124,8 +115,7 @@ std::optional<Heads> heads_without_key(std::string_view line, std::string_view n
     for (const auto name : names) {
       const auto words = plain(without_quotes(name));
       const auto* const synonym = synonym_of(words);
-      has_metric =
-          has_metric || words.find("loss") != std::string::npos || words.find("acc") != std::string::npos;
+      has_metric = has_metric || has_any(words, {"loss", "acc"});
       is_table = is_table || is_number_in_cell(name) ||
                  (synonym != nullptr && synonym->column == "workers") ||
                  Column::find(words) == Column("workers");

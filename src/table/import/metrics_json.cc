@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "table/import/import.h"
 #include "table/import/metrics_log.h"
-#include "table/table.h"
 
 namespace paceline::table {
 namespace {
@@ -115,11 +114,6 @@ json parsed(std::string_view text) {
   return json::parse(PythonText(text).as_json(), nullptr, false);
 }
 
-std::optional<std::string> text_of(const json& value) {
-  if (value.is_string()) return std::string(trimmed(value.get_ref<const std::string&>()));
-  return value.is_number() ? std::optional(value.dump()) : std::nullopt;
-}
-
 /// Whether an object names an epoch or a step, and has another figure.
 bool is_entry(const json& object) {
   if (!object.is_object()) return false;
@@ -162,9 +156,7 @@ bool has_columns(const json& object) {
     if (!value.is_structured() || value.empty()) continue;
     if (!std::all_of(value.begin(), value.end(), [](const json& one) { return one.is_primitive(); }))
       return false;
-    const bool is_metric = name.find("loss") != std::string::npos || name.find("acc") != std::string::npos ||
-                           metric_key_of(name).has_value();
-    columns += is_metric ? 1 : 0;
+    columns += has_any(name, {"loss", "acc"}) || metric_key_of(name) ? 1 : 0;
   }
   return columns > 0;
 }
@@ -233,16 +225,12 @@ bool is_document(std::string_view head) {
   const auto first = head.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || (head[first] != '{' && head[first] != '[')) return false;
   // Files of this program, also where another has sorted their keys.
-  if (head.find("\"paceline") != std::string_view::npos ||
-      head.find("\"communication\"") != std::string_view::npos)
-    return false;
+  if (has_any(head, {"\"paceline", "\"communication\""})) return false;
   const auto behind = head.find_first_not_of(" \t\r\n", first + 1);
   if (head[first] == '[' && behind != std::string_view::npos && head[behind] == '[') return true;
-  for (const std::string_view key :
-       {"\"log_history\"", "\"epoch\"", "\"Epoch\"", "\"step\"", "\"_step\"", "\"global_step\"", "\"iter\"",
-        "\"iteration\"", "\"loss\"", "\"val_loss\"", "\"accuracy\"", "\"train_loss\""})
-    if (head.find(key) != std::string_view::npos) return true;
-  return false;
+  return has_any(head,
+                 {"\"log_history\"", "\"epoch\"", "\"Epoch\"", "\"step\"", "\"_step\"", "\"global_step\"",
+                  "\"iter\"", "\"iteration\"", "\"loss\"", "\"val_loss\"", "\"accuracy\"", "\"train_loss\""});
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <charconv>
 
 #include "base/text.h"
-#include "table/table.h"
 
 namespace paceline::table {
 
@@ -30,18 +29,15 @@ std::optional<MetricKey> metric_key_of(std::string_view name) {
   auto words = base::lower_case(std::string(name));
   std::ranges::replace(words, ' ', '_');
   if (words.starts_with("train/")) words.erase(0, 6);
-  for (const std::string_view one : {"epoch", "epoch_num", "epoch_idx", "current_epoch"})
-    if (words == one) return MetricKey::epoch;
-  for (const std::string_view one :
-       {"step", "_step", "global_step", "trainer/global_step", "iter", "iteration", "num_updates"})
-    if (words == one) return MetricKey::step;
+  if (is_any(words, {"epoch", "epoch_num", "epoch_idx", "current_epoch"})) return MetricKey::epoch;
+  if (is_any(words,
+             {"step", "_step", "global_step", "trainer/global_step", "iter", "iteration", "num_updates"}))
+    return MetricKey::step;
   return std::nullopt;
 }
 
 bool is_missing(std::string_view text) {
-  const auto word = base::lower_case(std::string(text));
-  return word.empty() || word == "null" || word == "none" || word == "na" || word == "n/a" || word == "-" ||
-         word == "--";
+  return is_any(base::lower_case(text), {"", "null", "none", "na", "n/a", "-", "--"});
 }
 
 std::optional<int> rank_in(std::string_view prefix) {

@@ -71,7 +71,6 @@ struct KeyedLog {
 /// A column of the table, and what fills it.
 struct Source {
   Column column;
-  std::string asked;   ///< as the user wrote it after --set; "" if it was not asked for
   std::string unit;    ///< the user's; "": none
   OwnHeading heading;  ///< how to read its cells
 };

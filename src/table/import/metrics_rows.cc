@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <utility>
 
 #include "base/text.h"
 #include "table/import/metrics_log.h"
-#include "table/table.h"
 
 namespace paceline::table {
 namespace {
@@ -144,30 +142,28 @@ class Placing {
 
 /// Whether a column so called names or numbers things that are measured beside each other.
 bool names_things(std::string_view name) {
-  constexpr auto kNames = std::to_array<std::string_view>(
-      {"rank",         "worker",  "process", "proc",       "pid",        "replica",     "node",
-       "host",         "gpu",     "device",  "client",     "shard",      "fold",        "cv",
-       "seed",         "run",     "trial",   "repeat",     "repetition", "rep",         "replicate",
-       "attempt",      "config",  "exp",     "experiment", "variant",    "model",       "arch",
-       "architecture", "network", "net",     "backbone",   "method",     "algorithm",   "name",
-       "job",          "task",    "group",   "member",     "split",      "part",        "phase",
-       "set",          "dataset", "workers", "gpus",       "nodes",      "world_size",  "batch_size",
-       "batchsize",    "bs",      "width",   "depth",      "local_rank", "global_rank", "global_batch",
-       "local_batch",  "stage",   "mode",    "subset",     "optimizer",  "hostname"});
   auto words = base::lower_case(std::string(name));
   std::ranges::replace_if(
       words, [](char one) { return one == ' ' || one == '-' || one == '.'; }, '_');
   for (const std::string_view end : {"_id", "_idx", "_index", "_no", "_num", "_number", "_name"})
     if (words.ends_with(end)) words.resize(words.size() - end.size());
-  return std::ranges::find(kNames, words) != kNames.end();
+  return is_any(
+      words, {"rank",         "worker",  "process", "proc",       "pid",        "replica",     "node",
+              "host",         "gpu",     "device",  "client",     "shard",      "fold",        "cv",
+              "seed",         "run",     "trial",   "repeat",     "repetition", "rep",         "replicate",
+              "attempt",      "config",  "exp",     "experiment", "variant",    "model",       "arch",
+              "architecture", "network", "net",     "backbone",   "method",     "algorithm",   "name",
+              "job",          "task",    "group",   "member",     "split",      "part",        "phase",
+              "set",          "dataset", "workers", "gpus",       "nodes",      "world_size",  "batch_size",
+              "batchsize",    "bs",      "width",   "depth",      "local_rank", "global_rank", "global_batch",
+              "local_batch",  "stage",   "mode",    "subset",     "optimizer",  "hostname"});
 }
 
 /// Whether a text may be the name of a thing: no clock, quantity, list, yes or no.
 bool is_label(std::string_view text) {
   constexpr std::size_t kLongest = 64;
-  const auto word = base::lower_case(std::string(text));
-  for (const std::string_view one : {"true", "false", "yes", "no", "nan", "inf", "-inf", "infinity"})
-    if (word == one) return false;
+  if (is_any(base::lower_case(text), {"true", "false", "yes", "no", "nan", "inf", "-inf", "infinity"}))
+    return false;
   const auto first = static_cast<unsigned char>(text.front());
   if (text.size() > kLongest || (std::isalpha(first) == 0 && first < 0x80)) return false;
   for (auto colon = text.find(':'); colon != std::string_view::npos; colon = text.find(':', colon + 1))
@@ -234,19 +230,6 @@ bool differs_in_a_row(const KeyedLog& log, std::span<const std::size_t> telling,
 }  // namespace
 
 std::string_view part_of_set(std::string_view text) {
-  constexpr auto kParts =
-      std::to_array<std::pair<std::string_view, std::string_view>>({{"train", "training"},
-                                                                    {"training", "training"},
-                                                                    {"val", "validation"},
-                                                                    {"valid", "validation"},
-                                                                    {"validation", "validation"},
-                                                                    {"validate", "validation"},
-                                                                    {"dev", "validation"},
-                                                                    {"test", "test"},
-                                                                    {"testing", "test"},
-                                                                    {"eval", "evaluation"},
-                                                                    {"evaluation", "evaluation"},
-                                                                    {"evaluate", "evaluation"}});
   std::string_view part;
   std::string word;
   for (std::size_t at = 0; at <= text.size(); ++at) {
@@ -255,11 +238,14 @@ std::string_view part_of_set(std::string_view text) {
       word += static_cast<char>(std::tolower(static_cast<int>(letter)));
       continue;
     }
-    for (const auto& [called, is] : kParts)
-      if (word == called) {
-        if (!part.empty() && part != is) return "";
-        part = is;
-      }
+    const std::string_view is = is_any(word, {"train", "training"}) ? "training"
+                                : is_any(word, {"val", "valid", "validation", "validate", "dev"})
+                                    ? "validation"
+                                : is_any(word, {"test", "testing"})                ? "test"
+                                : is_any(word, {"eval", "evaluation", "evaluate"}) ? "evaluation"
+                                                                                   : "";
+    if (!is.empty() && !part.empty() && part != is) return "";
+    if (!is.empty()) part = is;
     word.clear();
   }
   return part;

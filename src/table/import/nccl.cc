@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 #include <string>
@@ -11,7 +10,6 @@
 
 #include "base/error.h"
 #include "table/import/import.h"
-#include "table/table.h"
 
 namespace paceline::table {
 
@@ -53,17 +51,12 @@ std::vector<double> slowest_iterations(const json& result, const char* key) {
   return all;
 }
 
-void set_iterations(Row& row, std::vector<double> times) {
-  if (times.size() < 2) return;
-  std::ranges::sort(times);
-  const auto median = (times[(times.size() - 1) / 2] + times[times.size() / 2]) / 2;
-  double mean = 0, squares = 0;
-  for (const double one : times) mean += one / static_cast<double>(times.size());
-  for (const double one : times) squares += (one - mean) * (one - mean);
+void set_iterations(Row& row, const std::vector<double>& times) {
+  const auto [median, sd] = scatter_of(times);
   row.set("time_s", median * 1e-6);
   row.set("communication_s", median * 1e-6);
   row.set("statistic", "median");
-  row.set("spread_s", std::sqrt(squares / static_cast<double>(times.size() - 1)) * 1e-6);
+  row.set("spread_s", sd * 1e-6);
   row.set("spread_is", "sd");
   row.set("repeats", static_cast<double>(times.size()));
 }
@@ -90,13 +83,13 @@ std::optional<Row> measurement(const json& result, NcclLine line, const char* ke
   line.busbw = text_at(one, "bus_bw").value_or("");
   line.wrong = text_at(one, "nwrong").value_or("");
   auto row = row_of(line);
-  auto times = slowest_iterations(result, iterations);
+  const auto times = slowest_iterations(result, iterations);
   if (times.size() > 1) {
     // The printed bandwidth belongs to the mean and does not match a median.
     row.set("claimed_bandwidth", "");
     row.set("bandwidth_unit", "");
     row.set("bandwidth_is", "");
-    set_iterations(row, std::move(times));
+    set_iterations(row, times);
   }
   return row;
 }
@@ -134,17 +127,8 @@ Table read_nccl_json(std::span<const std::filesystem::path> files, const GivenFa
   if (table.rows.empty())
     base::fail(base::ErrorKind::data, "{}: no result has a time; the test was ended early", table.where);
   if (const auto average = text_at(file, "average_bus_bandwidth");
-      average && read_number(*average) && ranks > 0) {
-    Row row;
-    row.set("run", "average");
-    row.set("program", "nccl-tests");
-    row.set("workers", ranks);
-    row.set("claimed_bandwidth", *average);
-    row.set("bandwidth_unit", "GB/s");
-    row.set("bandwidth_is", "busbw");
-    row.set("statistic", "mean");
-    table.rows.push_back(row);
-  }
+      average && read_number(*average) && ranks > 0)
+    table.rows.push_back(row_of_average(ranks, *average));
   table.notes.push_back(
       "the file does not name the algorithm that NCCL chose; it holds the environment, which was not "
       "copied, since it may hold secrets");
@@ -159,21 +143,10 @@ bool is_nccl_json(std::string_view head) {
 }  // namespace
 
 int element_bytes(std::string_view type) {
-  constexpr std::array<std::pair<std::string_view, int>, 12> kTypes{{{"int8", 1},
-                                                                     {"uint8", 1},
-                                                                     {"int32", 4},
-                                                                     {"uint32", 4},
-                                                                     {"int64", 8},
-                                                                     {"uint64", 8},
-                                                                     {"half", 2},
-                                                                     {"bfloat16", 2},
-                                                                     {"float", 4},
-                                                                     {"double", 8},
-                                                                     {"fp8e4m3", 1},
-                                                                     {"fp8e5m2", 1}}};
-  for (const auto& [name, bytes] : kTypes)
-    if (name == type) return bytes;
-  return type.starts_with("f8") ? 1 : 0;
+  if (is_any(type, {"int8", "uint8", "fp8e4m3", "fp8e5m2"}) || type.starts_with("f8")) return 1;
+  if (is_any(type, {"half", "bfloat16"})) return 2;
+  if (is_any(type, {"int32", "uint32", "float"})) return 4;
+  return is_any(type, {"int64", "uint64", "double"}) ? 8 : 0;
 }
 
 Row row_of(const NcclLine& line) {
@@ -207,6 +180,18 @@ Row row_of(const NcclLine& line) {
   // A sweep over operations holds the same sizes for each of them.
   if (!line.redop.empty()) row.settings["redop"] = line.redop;
   if (!line.root.empty()) row.settings["root"] = line.root;
+  return row;
+}
+
+Row row_of_average(int workers, const std::string& busbw) {
+  Row row;
+  row.set("run", "average");
+  row.set("program", "nccl-tests");
+  row.set("workers", workers);
+  row.set("claimed_bandwidth", busbw);
+  row.set("bandwidth_unit", "GB/s");
+  row.set("bandwidth_is", "busbw");
+  row.set("statistic", "mean");
   return row;
 }
 

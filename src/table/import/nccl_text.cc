@@ -12,17 +12,12 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "table/import/import.h"
-#include "table/table.h"
 
 namespace paceline::table {
 namespace {
 
 using base::ErrorKind;
 using Words = std::vector<std::string_view>;
-
-bool is_whole(std::string_view word) {
-  return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
-}
 
 /// The output of one test. A log may hold several, of different collectives or of the same one.
 struct Test {
@@ -121,10 +116,6 @@ bool take_comment(Reading& reading, const Words& words, std::size_t number) {
   return true;
 }
 
-bool is_column(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::ranges::find(names, name) != names.end();
-}
-
 /// Whether size, count and type begin at `at`.
 bool begins_figures(const Words& words, std::size_t at) {
   return at + 2 < words.size() && is_whole(words[at]) && is_whole(words[at + 1]) &&
@@ -166,9 +157,8 @@ bool take_figures(Reading& reading, const Words& words, std::size_t number, cons
     }
     if (!began) continue;
     auto& line = reading.test().lines.back().first;
-    if (columns[i] == "algbw") line.algbw = text;
     if (columns[i] == "busbw") line.busbw = text;
-    if (is_column(columns[i], {"#wrong", "wrong", "error"})) line.wrong = columns[i] == "error" ? "" : text;
+    if (is_any(columns[i], {"#wrong", "wrong", "error"})) line.wrong = columns[i] == "error" ? "" : text;
   }
   return true;
 }
@@ -190,20 +180,6 @@ std::set<std::string> repeated_tests(const Reading& reading) {
       if (!seen.insert(same_row(name, line)).second) repeated.insert(name);
   }
   return repeated;
-}
-
-Row row_of_average(const Test& test, std::size_t tests) {
-  Row row;
-  row.set("run", "average");
-  row.set("program", "nccl-tests");
-  row.set("workers", test.workers());
-  row.set("claimed_bandwidth", test.averages.front());
-  row.set("bandwidth_unit", "GB/s");
-  row.set("bandwidth_is", "busbw");
-  row.set("statistic", "mean");
-  // Each of several tests in one log has its own average.
-  if (tests > 1 && !test.collective.empty()) row.settings["collective"] = test.collective;
-  return row;
 }
 
 void add_rows(Table& table, Reading& reading) {
@@ -230,7 +206,10 @@ void add_rows(Table& table, Reading& reading) {
     if (test.averages.size() != 1 || test.runs() != 1 || workers == 0 || test.lines.empty() ||
         !read_number(test.averages.front()))
       continue;
-    table.rows.push_back(row_of_average(test, reading.tests.size()));
+    table.rows.push_back(row_of_average(workers, test.averages.front()));
+    // Each of several tests in one log has its own average.
+    if (reading.tests.size() > 1 && !test.collective.empty())
+      table.rows.back().settings["collective"] = test.collective;
     if (has_repeats) table.rows.back().set("repeat", ++times["average " + name]);
   }
 }

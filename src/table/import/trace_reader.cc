@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "table/import/import.h"
-#include "table/table.h"
 
 namespace paceline::table {
 
@@ -21,16 +20,6 @@ Stretches united(std::vector<Stretch> any) {
       all.back().end = std::max(all.back().end, one.end);
     else
       all.push_back(one);
-  }
-  return all;
-}
-
-Stretches common(const Stretches& a, const Stretches& b) {
-  Stretches all;
-  for (std::size_t i = 0, k = 0; i < a.size() && k < b.size();) {
-    const double begin = std::max(a[i].begin, b[k].begin), end = std::min(a[i].end, b[k].end);
-    if (begin < end) all.push_back({begin, end});
-    a[i].end < b[k].end ? ++i : ++k;
   }
   return all;
 }
@@ -144,8 +133,7 @@ class Handler : public nlohmann::json_sax<json> {
   template <typename Text>
   bool number(double one, const Text& text) {
     if (event_depth_ > 0 && levels_.size() == event_depth_ && (key_ == "ts" || key_ == "dur")) {
-      (key_ == "ts" ? event_.begin_us : event_.length_us) = one;
-      if (key_ == "ts") event_.has_begin = true;
+      set_time(one);
       return true;
     }
     return value(text());
@@ -165,28 +153,23 @@ class Handler : public nlohmann::json_sax<json> {
 
   void take_of_event(std::string text) {
     if (levels_.size() == event_depth_) {
-      if (key_ == "ph")
-        event_.phase = std::move(text);
-      else if (key_ == "cat")
-        event_.category = std::move(text);
-      else if (key_ == "name")
-        event_.name = std::move(text);
-      else if (key_ == "pid")
-        event_.process = std::move(text);
-      else if (key_ == "tid")
-        event_.thread = std::move(text);
-      else if (key_ == "ts" || key_ == "dur")
-        take_written_number(text);
+      std::string* const member = key_ == "ph"     ? &event_.phase
+                                  : key_ == "cat"  ? &event_.category
+                                  : key_ == "name" ? &event_.name
+                                  : key_ == "pid"  ? &event_.process
+                                  : key_ == "tid"  ? &event_.thread
+                                                   : nullptr;
+      if (member != nullptr) *member = std::move(text);
+      if (key_ != "ts" && key_ != "dur") return;
+      if (const auto number = read_number(text)) set_time(number->value);
     } else if (levels_.size() == event_depth_ + 1 && !levels_.back().is_array &&
                levels_.back().key == "args") {
       event_.args[key_] = std::move(text);
     }
   }
 
-  void take_written_number(const std::string& text) {
-    const auto number = read_number(text);
-    if (!number) return;
-    (key_ == "ts" ? event_.begin_us : event_.length_us) = number->value;
+  void set_time(double us) {
+    (key_ == "ts" ? event_.begin_us : event_.length_us) = us;
     if (key_ == "ts") event_.has_begin = true;
   }
 
@@ -201,6 +184,11 @@ class Handler : public nlohmann::json_sax<json> {
 };
 
 }  // namespace
+
+std::string text_in(const TraceFacts& facts, const std::string& key) {
+  const auto found = facts.find(key);
+  return found == facts.end() ? "" : found->second;
+}
 
 TraceFacts read_trace(const std::filesystem::path& path, bool may_be_cut,
                       const std::function<void(TraceEvent&)>& takes) {

@@ -10,7 +10,7 @@
 
 namespace paceline::table {
 
-// Unions, differences and intersections of sets of time intervals, for traces.
+// Unions and differences of sets of time intervals, for traces.
 
 struct Stretch {
   double begin = 0, end = 0;
@@ -22,22 +22,23 @@ using Stretches = std::vector<Stretch>;
 /// The union, in order and without overlaps. Intervals that end before they begin are left out.
 [[nodiscard]] Stretches united(std::vector<Stretch> any);
 [[nodiscard]] Stretches without(const Stretches& from, const Stretches& what);
-[[nodiscard]] Stretches common(const Stretches& a, const Stretches& b);
 /// The part between `begin` and `end`.
 [[nodiscard]] Stretches clipped(const Stretches& from, double begin, double end);
 [[nodiscard]] double length(const Stretches& all);
+
+/// Members beside the events, at most two levels deep: "distributedInfo.rank".
+using TraceFacts = std::map<std::string, std::string>;
+/// The text of a key; "" if there is none.
+[[nodiscard]] std::string text_in(const TraceFacts& facts, const std::string& key);
 
 /// One event with the fields that importers use. Missing texts are empty.
 struct TraceEvent {
   std::string phase, category, name;   ///< ph, cat, name
   double begin_us = 0, length_us = 0;  ///< ts, dur
   bool has_begin = false;
-  std::string process, thread;              ///< pid, tid
-  std::map<std::string, std::string> args;  ///< numbers as text; deeper nesting is left out
+  std::string process, thread;  ///< pid, tid
+  TraceFacts args;              ///< numbers as text; deeper nesting is left out
 };
-
-/// Members beside the events, at most two levels deep: "distributedInfo.rank".
-using TraceFacts = std::map<std::string, std::string>;
 
 /// Reads the events of `traceEvents`, or of a file that is one array, with or without gzip. Calls `takes`
 /// once for each event.

@@ -144,9 +144,9 @@ inline void expect_like_reference(const graph::Graph& graph, const CompileOption
 
 /// input [image_channels, size, size] -> 1x1 convolution, whose weight gradient shows the op's d_src -> `op`
 /// -> dense layer, whose weights make the gradient different at every position -> loss.
-inline graph::Graph sandwich(int channels, int size, const std::function<int(graph::Builder&, int)>& op,
+inline graph::Graph sandwich(int channels, int size, const std::function<int(graph::OpBuilder&, int)>& op,
                              int image_channels = 3) {
-  graph::Builder model("sandwich");
+  graph::OpBuilder model("sandwich");
   int value = model.conv2d(model.input({image_channels, size, size}), "before",
                            {.channels = channels, .kernel = 1, .bias = true});
   value = op(model, value);

@@ -7,7 +7,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
-using graph::Builder;
+using Builder = graph::OpBuilder;
 
 double root(double x) { return std::sqrt(x); }
 

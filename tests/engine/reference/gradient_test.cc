@@ -16,13 +16,14 @@
 #include "graph/all_ops.h"
 #include "graph/initialise.h"
 #include "graph/layout.h"
+#include "graph/op_builder.h"
 #include "graph/ops.h"
 #include "graph/zoo.h"
 
 namespace paceline::engine::reference {
 namespace {
 
-using graph::Builder;
+using Builder = graph::OpBuilder;
 using graph::Graph;
 using graph::Shape;
 

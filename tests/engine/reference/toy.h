@@ -14,13 +14,14 @@
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "graph/initialise.h"
+#include "graph/op_builder.h"
 #include "graph/zoo.h"
 
 namespace paceline::engine::toy {
 
 /// Every op, small enough for double loops: 3x9x7 images in 4 classes that have weights.
 inline graph::Graph every_op(double dropout = 0.3, double smoothing = 0.1) {
-  graph::Builder model("every-op");
+  graph::OpBuilder model("every-op");
   int value = model.conv2d(model.input({3, 9, 7}), "conv1", {.channels = 6, .padding = 1});
   value = model.batch_norm(value, "bn1");
   const int trunk = model.relu(value);
@@ -56,7 +57,7 @@ inline graph::Graph every_op(double dropout = 0.3, double smoothing = 0.1) {
 
 /// A block of a ConvNeXt, and a group norm, for 3x9x7 images in 4 classes.
 inline graph::Graph sample_norms(int channels = 24) {
-  graph::Builder model("sample-norms");
+  graph::OpBuilder model("sample-norms");
   int value = model.conv2d(model.input({3, 9, 7}), "stem",
                            {.channels = channels, .kernel = 2, .stride = 2, .bias = true});
   const int trunk = model.layer_norm(value, "stem.norm");

@@ -10,12 +10,15 @@
 
 #include "base/error.h"
 #include "graph/onnx/graph_writer.h"
+#include "graph/op_builder.h"
 #include "graph/zoo.h"
 
 // That other programs read these files, and compute the same logits, is shown by tests/parity/onnx_export.py.
 
 namespace paceline::graph::onnx {
 namespace {
+
+using Builder = OpBuilder;
 
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -376,7 +376,6 @@ TEST(Stretches, UniteCutAndShare) {
   EXPECT_EQ(a.size(), 2U);
   EXPECT_EQ(length(a), 8);
   const auto b = united({{2, 6}, {9, 20}});
-  EXPECT_EQ(length(common(a, b)), 3);
   EXPECT_EQ(length(without(a, b)), 5);
   EXPECT_EQ(length(without(b, a)), 12);
   EXPECT_EQ(length(clipped(a, 1, 7)), 4);

@@ -11,7 +11,7 @@
 namespace paceline::engine::cpu {
 namespace {
 
-using graph::Builder;
+using Builder = graph::OpBuilder;
 
 struct AttentionCase {
   graph::Shape places;  ///< channels: those of the output

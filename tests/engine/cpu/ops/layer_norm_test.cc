@@ -11,7 +11,7 @@
 namespace paceline::engine::cpu {
 namespace {
 
-using graph::Builder;
+using Builder = graph::OpBuilder;
 
 /// input [3, size, size] -> 1x1 convolution -> `op` -> dense -> loss.
 graph::Graph around(int channels, int size, const std::function<int(Builder&, int)>& op) {

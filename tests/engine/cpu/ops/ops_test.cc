@@ -10,7 +10,7 @@
 namespace paceline::engine::cpu {
 namespace {
 
-using graph::Builder;
+using Builder = graph::OpBuilder;
 
 /// input [channels, size, size] -> 1x1 convolution -> `op` -> dense -> loss.
 graph::Graph sandwich(int channels, int size, const std::function<int(Builder&, int)>& op,

@@ -9,7 +9,7 @@
 namespace paceline::engine::cpu {
 namespace {
 
-using graph::Builder;
+using Builder = graph::OpBuilder;
 
 struct TokenCase {
   graph::Shape image;  ///< of the tokens

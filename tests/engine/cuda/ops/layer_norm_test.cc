@@ -7,7 +7,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
-using graph::Builder;
+using Builder = graph::OpBuilder;
 
 TEST(CudaEngine, NormalisesEachPlaceLikeTheReference) {
   for (const int channels : {1, 8, 17, 40, 300})

@@ -9,7 +9,7 @@
 namespace paceline::engine::cuda {
 namespace {
 
-using graph::Builder;
+using Builder = graph::OpBuilder;
 
 graph::Graph vit_of(graph::Shape image, int heads, bool token) {
   Builder model("vit");
