@@ -9,17 +9,6 @@
 namespace paceline::engine::cuda {
 namespace {
 
-constexpr const char* name_of_direction(ConvDirection direction) {
-  switch (direction) {
-    case ConvDirection::forward:
-      return "forward";
-    case ConvDirection::backward_data:
-      return "backward data";
-    default:
-      return "backward weights";
-  }
-}
-
 template <typename... Args>
 void require_of_shape(bool holds, const ConvProblem& problem, fmt::format_string<Args...> rule,
                       Args&&... args) {
@@ -55,6 +44,11 @@ int padded_groups(const graph::Node& node, const graph::Conv2d& conv, int channe
 }
 
 }  // namespace
+
+const char* name_of(ConvDirection direction) {
+  constexpr const char* kNames[] = {"forward", "backward data", "backward weights"};
+  return kNames[static_cast<int>(direction)];
+}
 
 AlgorithmRefused::AlgorithmRefused(const ConvProblem& problem, const std::string& algorithm,
                                    const std::string& why)
@@ -102,7 +96,7 @@ std::vector<ConvProblem> conv_problems(const graph::Graph& graph, int batch, Pre
 
 std::string describe(const ConvProblem& p) {
   return fmt::format("{}, {}, {}x{}x{}x{} to {}x{}x{}x{}, kernel {}x{}, stride {}, padding {}{}{}",
-                     name_of_direction(p.direction), name_of(p.precision), p.samples, p.height_in, p.width_in,
+                     name_of(p.direction), name_of(p.precision), p.samples, p.height_in, p.width_in,
                      p.channels_in, p.samples, p.height_out, p.width_out, p.channels_out, p.kernel_height,
                      p.kernel_width, text(p.stride), text(p.padding),
                      p.dilation != 1 ? ", dilation " + text(p.dilation) : "",

@@ -24,6 +24,8 @@ namespace paceline::engine::cuda {
 [[nodiscard]] constexpr int padded_channels(int channels) { return (channels + 7) / 8 * 8; }
 
 enum class ConvDirection { forward, backward_data, backward_weights };
+/// "forward", "backward data", "backward weights"
+[[nodiscard]] const char* name_of(ConvDirection direction);
 
 struct ConvProblem {
   ConvDirection direction = ConvDirection::forward;
