@@ -48,15 +48,6 @@ std::int64_t machine_bytes(int pages) {
 
 }  // namespace
 
-HostRuntime::HostRuntime(const HostRuntimeOptions& options)
-    : options_(options),
-      rng_(options.seed, base::Purpose::test),
-      // With some seeds streams alternate item by item; with others one stream gets far ahead of another,
-      // which reveals most mistakes.
-      longest_burst_(1u << rng_.below(10)) {}
-
-HostRuntime::~HostRuntime() = default;
-
 DeviceFacts HostRuntime::facts() const {
   const base::CgroupLimits limits = base::cgroup_limits();
   const std::int64_t all = machine_bytes(_SC_PHYS_PAGES), free = machine_bytes(_SC_AVPHYS_PAGES);
@@ -91,12 +82,6 @@ std::byte* HostRuntime::allocate(Kind kind, std::size_t bytes) {
 }
 std::byte* HostRuntime::allocate(std::size_t bytes) { return allocate(Kind::device, bytes); }
 std::byte* HostRuntime::allocate_pinned(std::size_t bytes) { return allocate(Kind::pinned, bytes); }
-
-std::int64_t HostRuntime::allocated_bytes() const {
-  std::int64_t bytes = 0;
-  for (const auto& [first, block] : blocks_) bytes += static_cast<std::int64_t>(block.bytes);
-  return bytes;
-}
 
 bool HostRuntime::is_in(Kind kind, const void* first, std::size_t bytes) const {
   const auto* begin = static_cast<const std::byte*>(first);
@@ -186,13 +171,6 @@ void HostRuntime::launch(Stream stream, int kernel, const void* arguments, std::
   post(stream, "a kernel", [kernel, copy = std::move(copy), grid, order = order_of_threads()] {
     run_on_host(kernel, copy.data(), grid, order);
   });
-}
-
-/// The order of blocks and threads is varied too.
-HostOrder HostRuntime::order_of_threads() {
-  const bool is_descending = options_.order == StreamOrder::last_first ||
-                             (options_.order == StreamOrder::random && rng_.below(2) == 1);
-  return is_descending ? HostOrder::descending : HostOrder::ascending;
 }
 
 void HostRuntime::record(Event event, Stream stream) {
@@ -288,12 +266,6 @@ void HostRuntime::run_until(const std::function<bool()>& is_done) {
   }
 }
 
-std::size_t HostRuntime::queued() const {
-  std::size_t items = 0;
-  for (const auto& stream : streams_) items += stream.size();
-  return items;
-}
-
 int HostRuntime::next_stream() {
   std::vector<int> ready;
   for (int stream = 0; stream < static_cast<int>(streams_.size()); ++stream) {
@@ -301,24 +273,12 @@ int HostRuntime::next_stream() {
     if (!items.empty() && (items.front().waits_for == nullptr || items.front().waits_for->is_done))
       ready.push_back(stream);
   }
-  if (ready.empty()) return -1;
-  switch (options_.order) {
-    case StreamOrder::as_posted:
-      return *std::ranges::min_element(
-          ready, {}, [&](int stream) { return streams_[static_cast<std::size_t>(stream)].front().number; });
-    case StreamOrder::first_first:
-      return ready.front();
-    case StreamOrder::last_first:
-      return ready.back();
-    case StreamOrder::random:
-      break;
-  }
-  if (burst_ == 0 || std::ranges::find(ready, burst_stream_) == ready.end()) {
-    burst_stream_ = ready[rng_.below(static_cast<std::uint32_t>(ready.size()))];
-    burst_ = 1 + rng_.below(longest_burst_);
-  }
-  --burst_;
-  return burst_stream_;
+  return ready.empty() ? -1 : choose(ready);
+}
+
+int HostRuntime::choose(std::span<const int> ready) {
+  return *std::ranges::min_element(
+      ready, {}, [&](int stream) { return streams_[static_cast<std::size_t>(stream)].front().number; });
 }
 
 std::unique_ptr<Convolution> HostRuntime::make_convolution(const ConvProblem& problem,
