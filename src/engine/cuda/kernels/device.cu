@@ -23,11 +23,11 @@ __global__ void __launch_bounds__(kMostThreads, kLeastBlocks<Kernel>) run_kernel
   extern __shared__ double shared[];  // double: aligned for all that kernels keep there
   const ThreadIndex at{static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x),
                        static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x)};
-  const int phases = kernel.phases();
-  kernel.run(0, at, reinterpret_cast<float*>(shared));
+  const int phases = phases_of(kernel);
+  run_phase(kernel, 0, at, reinterpret_cast<float*>(shared));
   for (int phase = 1; phase < phases; ++phase) {
     __syncthreads();
-    kernel.run(phase, at, reinterpret_cast<float*>(shared));
+    run_phase(kernel, phase, at, reinterpret_cast<float*>(shared));
   }
 }
 
