@@ -42,10 +42,7 @@ Optimizer::Tables Optimizer::tables_of(const Program& program) {
     return at;
   };
   if (program.options().training) {
-    std::vector<PackedPlace> packed;
-    for (const LayerWeight& layer : tables.layers)
-      packed.push_back({.offset = layer.offset, .shape = layer.shape});
-    tables.update = update_tables(program.graph(), program.layout(), packed);
+    tables.update = update_tables(program.graph(), program.layout(), tables.layers);
     const std::size_t slots = program.layout().slots.size();
     take(tables.update.tiles.size(), sizeof(UpdateTile));
     tables.at.running = take(tables.update.running.size(), sizeof(RunningSlot));
@@ -305,7 +302,7 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
   const CompileOptions& options = program.options();
   const std::int64_t flat = program.layout().elements * static_cast<std::int64_t>(sizeof(float));
   const int states = options.training ? state_slots(options.rule) : 0;
-  const std::int64_t input = InputBuffers::bytes_of_set(program.graph(), program.layout(), options);
+  const auto input = InputBuffers::offsets(program.graph(), program.layout(), options);
   graph::MemoryPlan plan;
   // Adds a line for `count` blocks of equal size, each of which is allocated separately.
   const auto on_device = [&](const char* purpose, std::int64_t count, std::int64_t bytes) {
@@ -323,9 +320,8 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
     on_device("optimizer state", states, flat);
   }
   on_device("workspace", 1, program.memory().scratch_bytes());
-  on_device("input", InputBuffers::kSets, input);
-  on_device("labels and numbers of the step", 1,
-            InputBuffers::bytes_of_current(program.graph(), program.layout(), options));
+  on_device("input", InputBuffers::kSets, input.all);
+  on_device("labels and numbers of the step", 1, input.bytes_of_current());
   if (options.stored_images > 0)
     on_device("images of the data set", 1, StoredImages::bytes(program.graph(), options.stored_images));
   on_device("loss", 1, static_cast<std::int64_t>(sizeof(LossResult)));
@@ -334,7 +330,7 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
   if (device.is_gpu) plan.lines.push_back({"driver and libraries", kDriverAndLibraryBytes, Place::device});
   plan.lines.push_back({"host copies of weights and optimizer state", (1 + states) * flat, Place::host});
   plan.lines.push_back({"pinned buffers",
-                        InputBuffers::kSets * input + program.pinned_bytes() +
+                        InputBuffers::kSets * input.all + program.pinned_bytes() +
                             Optimizer::pinned_bytes(program) + StepReports::pinned_bytes() +
                             (scales_loss(options) ? static_cast<std::int64_t>(sizeof(LossScale)) : 0) +
                             static_cast<std::int64_t>(sizeof(LossResult)) +

@@ -15,7 +15,7 @@
 
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
-#include "engine/cuda/kernels/weights.h"
+#include "engine/cuda/kernels/update_tables.h"
 #include "engine/cuda/runtime/runtime.h"
 #include "engine/cuda/storage.h"
 #include "engine/engine.h"
@@ -90,14 +90,6 @@ struct ExecContext {
                                               Precision storage) {
   return static_cast<std::byte*>(first) + samples * elements * bytes_of(storage);
 }
-
-/// The weight of a convolution or dense layer: its offset in the flat arrays, and the packed (reordered) copy
-/// that the layer reads.
-struct LayerWeight {
-  std::int64_t offset = 0;
-  BufferId packed;
-  WeightShape shape;
-};
 
 /// A convolution and the name of its algorithm.
 struct ConvChoice {
