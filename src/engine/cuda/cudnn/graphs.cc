@@ -60,14 +60,9 @@ OperationAttributes attributes_of(ConvDirection direction) {
 }
 
 DataType data_type(Precision precision) {
-  switch (precision) {
-    case Precision::f32:
-      return DataType::f32;
-    case Precision::bf16:
-      return DataType::bf16;
-    default:
-      return DataType::f16;
-  }
+  return precision == Precision::f32    ? DataType::f32
+         : precision == Precision::bf16 ? DataType::bf16
+                                        : DataType::f16;
 }
 
 Descriptor tensor(const CallSite& site, const TensorLayout& layout, std::int64_t id, Precision precision) {
