@@ -108,15 +108,15 @@ int check_device(const CudaApi& api, int device, const base::EnvironmentLookup& 
                count == 1 ? "cuda:0" : fmt::format("cuda:0 to cuda:{}", count - 1));
   int major = 0, minor = 0;
   char name[256] = "";
+  const auto require_success = [&](CudaStatus status, const char* call) {
+    if (status != kCudaSuccess)
+      base::fail(base::ErrorKind::device, "--device cuda: {}",
+                 describe_cuda_error(api, status, call, fmt::format("on GPU {}", device)));
+  };
   for (const auto& [value, attribute] : {std::pair{&major, kCudaDevAttrComputeCapabilityMajor},
                                          std::pair{&minor, kCudaDevAttrComputeCapabilityMinor}})
-    if (const auto status = api.cudaDeviceGetAttribute(value, attribute, device); status != kCudaSuccess)
-      base::fail(
-          base::ErrorKind::device, "--device cuda: {}",
-          describe_cuda_error(api, status, "cudaDeviceGetAttribute", fmt::format("on GPU {}", device)));
-  if (const auto status = api.device_name(name, sizeof name, device); status != kCudaSuccess)
-    base::fail(base::ErrorKind::device, "--device cuda: {}",
-               describe_cuda_error(api, status, "cudaGetDeviceProperties", fmt::format("on GPU {}", device)));
+    require_success(api.cudaDeviceGetAttribute(value, attribute, device), "cudaDeviceGetAttribute");
+  require_success(api.device_name(name, sizeof name, device), "cudaGetDeviceProperties");
   const int capability = 10 * major + minor;
   if (capability < kOldestCapability)
     base::fail(
