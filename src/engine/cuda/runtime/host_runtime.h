@@ -168,8 +168,8 @@ class HostRuntime : public Runtime {
   [[nodiscard]] bool is_in(Kind kind, const void* first, std::size_t bytes) const;
   void expect_in(Kind kind, const void* first, std::size_t bytes, const char* call) const;
   void check_guards(const Item& after) const;
-  /// "cuda-on-host, in step 12, op conv1", for errors.
-  [[nodiscard]] std::string where(const std::string& op) const;
+  /// Throws Error(device): "cuda-on-host, in step 12, op conv1: WHAT; this is an error of the engine, ...".
+  [[noreturn]] void fail_engine(const std::string& op, const std::string& what) const;
   [[nodiscard]] std::deque<Item>& queue(Stream stream);
   /// Fails if a section is being captured, since `call` must not be in one.
   void expect_no_capture(const char* call) const;
