@@ -51,10 +51,10 @@ std::string describe_state(const GpuFacts& gpu) {
 
 std::string describe_links(const GpuLinks& links) {
   std::vector<std::string> parts;
-  const auto count = [](int links) { return links == 1 ? "one NVLink" : fmt::format("{} NVLinks", links); };
-  if (links.to_switch > 0) parts.push_back(count(links.to_switch) + " to a switch, which reaches the others");
+  if (links.to_switch > 0)
+    parts.push_back(base::counted(links.to_switch, "NVLink") + " to a switch, which reaches the others");
   for (const auto& [gpu, nvlinks] : links.nvlinks)
-    parts.push_back(fmt::format("{} to GPU {}", count(nvlinks), gpu));
+    parts.push_back(fmt::format("{} to GPU {}", base::counted(nvlinks, "NVLink"), gpu));
   for (const auto& [gpu, way] : links.pcie) parts.push_back(fmt::format("to GPU {} {}", gpu, way));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
