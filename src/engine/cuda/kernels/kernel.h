@@ -272,20 +272,15 @@ PACELINE_HD void store16(const Words4& words, void* to) {
 #endif
 }
 
-/// Eight channels as stored. A thread can load several before it converts and computes.
+/// Eight channels as stored. A thread can load several before it converts and computes. T: float, or a type
+/// of two bytes.
 template <typename T>
-struct Raw8;
+struct Raw8 {
+  Words4 all;
+};
 template <>
 struct Raw8<float> {
   Words4 half[2];
-};
-template <>
-struct Raw8<Bf16> {
-  Words4 all;
-};
-template <>
-struct Raw8<Half> {
-  Words4 all;
 };
 
 /// Eight channels as fp32.
@@ -294,8 +289,10 @@ struct Float8 {
 };
 
 PACELINE_HD Raw8<float> load_raw(const float* from) { return {{load16(from), load16(from + 4)}}; }
-PACELINE_HD Raw8<Bf16> load_raw(const Bf16* from) { return {load16(from)}; }
-PACELINE_HD Raw8<Half> load_raw(const Half* from) { return {load16(from)}; }
+template <typename T>
+PACELINE_HD Raw8<T> load_raw(const T* from) {
+  return {load16(from)};
+}
 
 PACELINE_HD Float8 to_float8(const Raw8<float>& raw) {
   Float8 result;
