@@ -165,8 +165,7 @@ std::optional<std::string> ConvolutionTimer::why_not_started(const ConvProblem& 
 
 MeasuredConvolution ConvolutionTimer::measure(const ConvProblem& problem) {
   const ConvCandidates candidates = runtime_.convolution_candidates(problem);
-  MeasuredConvolution measured{
-      .algorithm = {}, .times = {}, .left_out = candidates.left_out, .passed_over = {}};
+  MeasuredConvolution measured{.left_out = candidates.left_out};
   std::vector<std::unique_ptr<Convolution>> convolutions;
   std::size_t workspace = 0;
   for (const std::string& algorithm : candidates.algorithms) {

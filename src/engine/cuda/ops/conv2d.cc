@@ -124,10 +124,8 @@ class Conv2dOp final : public KernelOp {
 
   void describe(std::vector<KernelChoice>& choices) const override {
     for (const ConvChoice& one : choices_)
-      choices.push_back({.op = name_ + " " + name_of(one.problem.direction),
-                         .implementation = one.algorithm,
-                         .reason = "",
-                         .rate = ""});
+      choices.push_back(
+          {.op = name_ + " " + name_of(one.problem.direction), .implementation = one.algorithm});
   }
 
  private:
