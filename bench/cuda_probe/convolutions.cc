@@ -175,7 +175,7 @@ void check_engines(Findings& findings, int most) {
         auto plans = plans_of(problem);
         Checked checked(gpu, problem, largest_workspace(plans));
         for (cudnn::Plan& plan : plans) {
-          const std::string name = cudnn::name_of(plan.engine);
+          const std::string name = name_of(plan.engine);
           findings.attempt(describe(problem) + ", " + name, [&] {
             const auto convolution = cudnn::make_convolution(connection, streams, std::move(plan));
             const Json one = checked.run(*convolution);
@@ -224,7 +224,7 @@ void time_convolutions(Findings& findings) {
         one["gflop"] = gflop;
         one["planning_ms"] = planning.count();
         for (cudnn::Plan& plan : plans) {
-          const std::string name = cudnn::name_of(plan.engine);
+          const std::string name = name_of(plan.engine);
           findings.attempt(describe(problem) + ", " + name, [&] {
             const auto convolution = cudnn::make_convolution(connection, streams, std::move(plan));
             one["engines"].push_back(time_engine(gpu, *convolution, operands, gflop));

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/cuda/conv_problem.h"
+#include "engine/cuda/conv_problems.h"
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/runtime/load.h"
 #include "graph/zoo.h"
@@ -152,6 +152,11 @@ std::vector<std::byte> random_numbers(std::int64_t count, engine::Precision prec
     }
   }
   return bytes;
+}
+
+std::string name_of(const cuda::cudnn::EngineFacts& engine) {
+  return engine.knobs.empty() ? fmt::format("engine {}", engine.index)
+                              : fmt::format("engine {} ({})", engine.index, engine.knobs);
 }
 
 std::vector<cuda::ConvProblem> resnet_problems(int batch, engine::Precision precision) {

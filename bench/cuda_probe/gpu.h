@@ -58,6 +58,9 @@ class Gpu {
   std::vector<cuda::CudaGraphExecHandle> captured_;
 };
 
+/// "engine 62 (2=5 14=1)"
+[[nodiscard]] std::string name_of(const cuda::cudnn::EngineFacts& engine);
+
 /// Distinct convolutions and dense layers of resnet18-cifar, three directions each.
 [[nodiscard]] std::vector<cuda::ConvProblem> resnet_problems(int batch, engine::Precision precision);
 

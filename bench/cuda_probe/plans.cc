@@ -23,9 +23,16 @@ constexpr std::pair<const char*, HeuristicsMode> kModes[] = {
     {"b", HeuristicsMode::b}, {"a", HeuristicsMode::a}, {"fallback", HeuristicsMode::fallback}};
 
 Json json_of(const cudnn::EngineFacts& engine) {
-  return {{"engine", cudnn::name_of(engine)},    {"deterministic", engine.deterministic},
+  return {{"engine", name_of(engine)},           {"deterministic", engine.deterministic},
           {"tensor_cores", engine.tensor_cores}, {"reduces_precision", engine.reduces_precision},
           {"transforms", engine.transforms},     {"compiled_at_run_time", engine.compiled_at_run_time}};
+}
+
+/// cuDNN's description of the first device.
+std::string text_of_device(const cuda::CudnnApi& api) {
+  cudnn::Descriptor properties({&api, "device 0"}, cudnn::DescriptorType::device_properties);
+  properties.set_integer32(cudnn::Attribute::device_properties_device_id, 0).finalize();
+  return properties.text(cudnn::Attribute::device_properties_json);
 }
 
 std::vector<cudnn::EngineFacts> offered(const cudnn::TargetDevice& device, const cuda::ConvProblem& problem,
@@ -58,7 +65,7 @@ void find_libraries(Findings& findings) {
       Json plans = Json::array();
       for (const cudnn::Plan& plan :
            cudnn::plans_to_measure(device, problem, cuda::workspace_limit(std::int64_t{80} << 30), 8))
-        plans.push_back({{"engine", cudnn::name_of(plan.engine)}, {"workspace", plan.workspace_bytes}});
+        plans.push_back({{"engine", name_of(plan.engine)}, {"workspace", plan.workspace_bytes}});
       findings.json["plans_for_described_h100"][describe(problem)] = plans;
     });
   }
@@ -79,7 +86,7 @@ void describe_device(Findings& findings) {
   findings.json["free_bytes"] = free;
   findings.save();
   const cuda::CudnnApi api = open_cudnn();
-  const std::string text = cudnn::TargetDevice::numbered(api, 0).json();
+  const std::string text = text_of_device(api);
   findings.json["properties_text"] = text;
   findings.save();
   const Json real = Json::parse(text);
@@ -98,7 +105,7 @@ void compare_plans(Findings& findings) {
   const cuda::CudnnApi api = open_cudnn();
   const cudnn::Connection connection(api);
   const auto real = cudnn::TargetDevice::of(api, connection.handle());
-  const auto own_text = cudnn::TargetDevice::described(api, cudnn::TargetDevice::numbered(api, 0).json());
+  const auto own_text = cudnn::TargetDevice::described(api, text_of_device(api));
   const auto fixture = cudnn::TargetDevice::described(api, cudnn::test::json_of(cudnn::test::kH100));
   int problems = 0, same_first_own = 0, same_first_fixture = 0;
   for (const int batch : {128, 512})

@@ -20,8 +20,7 @@
 
 namespace paceline::engine {
 
-// Reads and writes the text of a kernel cache file. PROBLEM is the name of a convolution
-// or dense layer in one direction.
+// The text of a kernel cache file.
 //
 //     paceline kernels, format 1
 //     MACHINE
@@ -83,12 +82,9 @@ class KernelCache {
   KernelAlgorithms table_;
 };
 
-// choose_kernels() chooses an algorithm for each problem of a run. A problem is a convolution or dense layer
-// in one direction; its name is a key of KernelAlgorithms (engine.h).
-//
-// An algorithm comes from an earlier run, from measuring on this machine, or from the engine's defaults.
-// Every engine with several algorithms uses this function: it passes its problems, its algorithms and a way
-// to measure them.
+// choose_kernels() chooses an algorithm for each problem of a run: from an earlier run, from measuring on this
+// machine, or from the defaults of the engine, which passes its problems, its algorithms and a way to measure
+// them.
 
 /// What an engine says of its problems.
 struct KernelProblems {

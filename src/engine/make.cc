@@ -88,19 +88,48 @@ std::unique_ptr<base::GpuSource> open_source(std::optional<int> device, std::spa
   return cuda::open_gpu_source(cuda::load_nvml(base::process_environment()), list);
 }
 
+std::shared_ptr<const base::Memory> open_memory(std::optional<int> device, int worker) {
+  return cuda::open_memory(cuda::open_device_runtime(device_of(device, worker)), "cuda");
+}
+
 }  // namespace gpu
 
-std::shared_ptr<const base::Memory> open_gpu_memory(std::optional<int> device, int worker) {
-  return cuda::open_memory(cuda::open_device_runtime(gpu::device_of(device, worker)), "cuda");
+/// The CUDA engine on the processor.
+namespace gpu_on_host {
+
+constexpr const char* kName = "cuda-on-host";
+
+std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options) {
+  return cuda::compile(graph, options, std::make_unique<cuda::HostRuntime>(), {.name = kName});
 }
 
-std::shared_ptr<const base::Memory> open_memory_of_host_runtime(std::optional<int>, int) {
-  return cuda::open_memory(std::make_unique<cuda::HostRuntime>(), "cuda-on-host");
+graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {
+  cuda::HostRuntime runtime;
+  return cuda::plan(graph, options, runtime);
 }
 
-std::optional<DeviceInfo> processor_as_device(std::optional<int>, std::span<const int>) {
+PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
+                        const KernelRequest& request) {
+  cuda::HostRuntime runtime;
+  PreparedKernels prepared = cuda::prepare(graph, options, request, runtime);
+  prepared.note = "no GPU: the CUDA engine on the processor; its times say nothing about any GPU" +
+                  (prepared.note.empty() ? "" : "; " + prepared.note);
+  return prepared;
+}
+
+AutoPrecision auto_precision(std::optional<int>) {
+  return {Precision::f32, "its loops emulate bf16, which takes longer"};
+}
+
+std::optional<DeviceInfo> info(std::optional<int>, std::span<const int>) {
   return DeviceInfo{.name = "processor (no GPU)", .libraries = "CUDA engine on the processor"};
 }
+
+std::shared_ptr<const base::Memory> open_memory(std::optional<int>, int) {
+  return cuda::open_memory(std::make_unique<cuda::HostRuntime>(), kName);
+}
+
+}  // namespace gpu_on_host
 
 struct DeviceRow {
   const char* device;
@@ -128,10 +157,9 @@ constexpr DeviceRow kEngines[] = {
      [](std::optional<int>) { return cpu::auto_precision(); }, nullptr},
     {"reference", false, false, reference::compile, reference::plan, nothing_to_prepare, fp32_alone, nullptr},
     {"cuda", true, true, gpu::compile, gpu::plan, gpu::prepare, gpu::auto_precision, gpu::info,
-     open_gpu_memory, gpu::open_source},
-    {"cuda-on-host", false, true, cuda_on_host::compile, cuda_on_host::plan, cuda_on_host::prepare,
-     [](std::optional<int>) { return cuda_on_host::auto_precision(); }, processor_as_device,
-     open_memory_of_host_runtime},
+     gpu::open_memory, gpu::open_source},
+    {gpu_on_host::kName, false, true, gpu_on_host::compile, gpu_on_host::plan, gpu_on_host::prepare,
+     gpu_on_host::auto_precision, gpu_on_host::info, gpu_on_host::open_memory},
 };
 
 struct Chosen {

@@ -197,14 +197,8 @@ BufferId MemoryRequests::live(std::int64_t bytes, int first_use, int last_use) {
   return {.kind = BufferId::Kind::live, .index = static_cast<int>(requests_.size()) - 1};
 }
 
-std::int64_t MemoryRequests::bytes(BufferId buffer) const {
-  const auto index = static_cast<std::size_t>(buffer.index);
-  return buffer.kind == BufferId::Kind::live ? requests_[index].bytes : kept_sizes_[index];
-}
-
 BufferId MemoryRequests::kept(std::int64_t bytes) {
   kept_offsets_.push_back(kept_bytes_);
-  kept_sizes_.push_back(whole_lines(bytes));
   kept_bytes_ += whole_lines(bytes);
   return {.kind = BufferId::Kind::kept, .index = static_cast<int>(kept_offsets_.size()) - 1};
 }

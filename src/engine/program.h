@@ -44,7 +44,6 @@ class MemoryRequests {
  public:
   /// Requests a buffer from moment `first_use` to `last_use` (see Lifetimes).
   BufferId live(std::int64_t bytes, int first_use, int last_use);
-  [[nodiscard]] std::int64_t bytes(BufferId buffer) const;
   /// Requests a buffer for the life of the engine.
   BufferId kept(std::int64_t bytes);
   /// Requests that the scratch area has at least `bytes`.
@@ -62,7 +61,6 @@ class MemoryRequests {
   std::vector<graph::BufferRequest> requests_;
   graph::Placement placement_;
   std::vector<std::int64_t> kept_offsets_;
-  std::vector<std::int64_t> kept_sizes_;
   std::int64_t kept_bytes_ = 0;
   std::int64_t scratch_bytes_ = 0;
 };

@@ -53,8 +53,8 @@ struct UpdateRuleRow {
   double usual_lr;
   UpdateRule usual;  ///< defaults for `--optimizer NAME`
   /// Its arrays of optimizer state, by PyTorch's names; empty: none. Each has the size of the layout.
-  std::string_view state[2];
-  bool has_optional_momentum;  ///< whether it also keeps a "momentum_buffer" if momentum is not 0
+  std::string_view state[2] = {};
+  bool has_optional_momentum = false;  ///< whether it also keeps a "momentum_buffer" if momentum is not 0
 };
 
 /// The rows, indexed by UpdateKind.

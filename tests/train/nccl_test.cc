@@ -13,7 +13,7 @@
 #include "comm/nccl/imitation.h"
 #include "comm/probe.h"
 #include "engine/cuda/engine.h"
-#include "engine/cuda/runtime/host_runtime.h"
+#include "engine/cuda/ordered_runtime.h"
 #include "engine/cuda/runtime/memory.h"
 #include "fixture.h"
 #include "forwarding_engine.h"
@@ -26,9 +26,9 @@ namespace {
 
 using comm::nccl::Imitation;
 using engine::cuda::CapturedSection;
-using engine::cuda::HostRuntime;
 using engine::cuda::HostRuntimeOptions;
 using engine::cuda::HostStream;
+using engine::cuda::OrderedRuntime;
 using engine::cuda::Stream;
 using engine::cuda::StreamOrder;
 using testing::AllOf;
@@ -73,26 +73,26 @@ class InFlight {
 };
 
 /// A device that copies to other devices of the process: what allocates waits until all of them are idle.
-class WaitingRuntime final : public HostRuntime {
+class WaitingRuntime final : public OrderedRuntime {
  public:
   /// `refuses`: whether what allocates or captures after the warm-up is refused, as the host runtime does.
   WaitingRuntime(InFlight& in_flight, bool refuses, const HostRuntimeOptions& options)
-      : HostRuntime(options), in_flight_(in_flight), refuses_(refuses) {}
+      : OrderedRuntime(options), in_flight_(in_flight), refuses_(refuses) {}
   [[nodiscard]] Stream make_stream() override {
-    streams_.push_back(HostRuntime::make_stream());
+    streams_.push_back(OrderedRuntime::make_stream());
     return streams_.back();
   }
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override {
     wait_for_all_devices();
-    return HostRuntime::allocate(bytes);
+    return OrderedRuntime::allocate(bytes);
   }
   [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override {
     wait_for_all_devices();
-    return HostRuntime::allocate_pinned(bytes);
+    return OrderedRuntime::allocate_pinned(bytes);
   }
   [[nodiscard]] CapturedSection capture(Stream stream, const std::function<void()>& post) override {
     wait_for_all_devices();
-    return HostRuntime::capture(stream, post);
+    return OrderedRuntime::capture(stream, post);
   }
 
  private:
@@ -127,7 +127,7 @@ class NcclTraining : public TrainingTest {
     backend.made_up->on_compile = [this](const graph::Graph& graph, const engine::CompileOptions& options) {
       const auto worker = options.worker_on_host;
       auto runtime = runtime_of(worker);
-      const HostRuntime& kept = *runtime;
+      const OrderedRuntime& kept = *runtime;
       return std::make_unique<Remembered>(
           engine::cuda::compile(graph, options, std::move(runtime), {.name = "cuda-on-host", .poison = true}),
           [this, worker, &kept](std::span<const float> weights) {
@@ -144,7 +144,7 @@ class NcclTraining : public TrainingTest {
     return backend;
   }
 
-  [[nodiscard]] std::unique_ptr<HostRuntime> runtime_of(int worker) {
+  [[nodiscard]] std::unique_ptr<OrderedRuntime> runtime_of(int worker) {
     return std::make_unique<WaitingRuntime>(
         in_flight_, refuses_,
         HostRuntimeOptions{.order = StreamOrder::random, .seed = static_cast<std::uint64_t>(worker) + 7});
@@ -310,7 +310,7 @@ TEST_F(NcclTraining, MeasuredCollectivesAllocateNothing) {
     const auto ranks = backend.made_up->communicators(2, std::chrono::seconds(60));
     run_ranks(ranks, [&](std::size_t rank) {
       auto owned = runtime_of(static_cast<int>(rank));
-      HostRuntime& runtime = *owned;
+      OrderedRuntime& runtime = *owned;
       const auto memory = engine::cuda::open_memory(std::move(owned), "cuda-on-host");
       const auto whole = ranks[rank]->array(64, *memory), apart = memory->allocate(64);
       ranks[rank]->barrier();

@@ -9,36 +9,16 @@
 namespace paceline::engine::cuda {
 namespace {
 
-constexpr const char* name_of_direction(ConvDirection direction) {
-  switch (direction) {
-    case ConvDirection::forward:
-      return "forward";
-    case ConvDirection::backward_data:
-      return "backward data";
-    default:
-      return "backward weights";
-  }
-}
-
-template <typename... Args>
-void require_of_shape(bool holds, const ConvProblem& problem, fmt::format_string<Args...> rule,
-                      Args&&... args) {
-  if (!holds)
-    base::fail(base::ErrorKind::device, "convolution ({}): {}", describe(problem),
-               fmt::format(rule, std::forward<Args>(args)...));
-}
-
 void require_positions(const ConvProblem& problem, const char* along, int graph::Pair::*axis, int out, int in,
                        int taps) {
   const int kernel = problem.dilation.*axis * (taps - 1) + 1;
   const int covered = in + 2 * (problem.padding.*axis);
-  require_of_shape(kernel <= covered, problem,
-                   "its kernel's {} is {}, and may be at most {}, the padded input's", along, kernel,
-                   covered);
+  require_of(problem, kernel <= covered, "its kernel's {} is {}, and may be at most {}, the padded input's",
+             along, kernel, covered);
   const int follows = (covered - kernel) / problem.stride.*axis + 1;
-  require_of_shape(out == follows, problem,
-                   "its output's {} must be {} by input, kernel, stride and padding, but is {}", along,
-                   follows, out);
+  require_of(problem, out == follows,
+             "its output's {} must be {} by input, kernel, stride and padding, but is {}", along, follows,
+             out);
 }
 
 /// A depthwise layer has more groups where its channels are padded; other groups must not be padded.
@@ -55,6 +35,11 @@ int padded_groups(const graph::Node& node, const graph::Conv2d& conv, int channe
 }
 
 }  // namespace
+
+const char* name_of(ConvDirection direction) {
+  constexpr const char* kNames[] = {"forward", "backward data", "backward weights"};
+  return kNames[static_cast<int>(direction)];
+}
 
 AlgorithmRefused::AlgorithmRefused(const ConvProblem& problem, const std::string& algorithm,
                                    const std::string& why)
@@ -90,19 +75,9 @@ ConvProblem conv_problem(const graph::Graph& graph, const graph::Node& node, int
   return problem;
 }
 
-std::vector<ConvProblem> conv_problems(const graph::Graph& graph, int batch, Precision precision) {
-  std::vector<ConvProblem> problems;
-  for (const graph::Node& node : graph.nodes)
-    if (node.as<graph::Conv2d>() != nullptr || node.as<graph::Dense>() != nullptr)
-      for (const ConvDirection direction :
-           {ConvDirection::forward, ConvDirection::backward_data, ConvDirection::backward_weights})
-        problems.push_back(conv_problem(graph, node, batch, precision, direction));
-  return problems;
-}
-
 std::string describe(const ConvProblem& p) {
   return fmt::format("{}, {}, {}x{}x{}x{} to {}x{}x{}x{}, kernel {}x{}, stride {}, padding {}{}{}",
-                     name_of_direction(p.direction), name_of(p.precision), p.samples, p.height_in, p.width_in,
+                     name_of(p.direction), name_of(p.precision), p.samples, p.height_in, p.width_in,
                      p.channels_in, p.samples, p.height_out, p.width_out, p.channels_out, p.kernel_height,
                      p.kernel_width, text(p.stride), text(p.padding),
                      p.dilation != 1 ? ", dilation " + text(p.dilation) : "",
@@ -127,14 +102,14 @@ void check(const ConvProblem& problem) {
                {"dilation", std::min(problem.dilation.height, problem.dilation.width), 1},
                {"number of groups", problem.groups, 1}};
   for (const auto& size : sizes)
-    require_of_shape(size.value >= size.least, problem, "its {} must be at least {}, but is {}", size.name,
-                     size.least, size.value);
+    require_of(problem, size.value >= size.least, "its {} must be at least {}, but is {}", size.name,
+               size.least, size.value);
   for (const auto& [name, channels] :
        {std::pair{"input", problem.channels_in}, std::pair{"output", problem.channels_out}})
-    require_of_shape(channels == padded_channels(channels), problem,
-                     "its {}'s channels must be padded to a multiple of 8, but are {}", name, channels);
-  require_of_shape(problem.channels_in % problem.groups == 0 && problem.channels_out % problem.groups == 0,
-                   problem, "its groups must divide both numbers of channels, but are {}", problem.groups);
+    require_of(problem, channels == padded_channels(channels),
+               "its {}'s channels must be padded to a multiple of 8, but are {}", name, channels);
+  require_of(problem, problem.channels_in % problem.groups == 0 && problem.channels_out % problem.groups == 0,
+             "its groups must divide both numbers of channels, but are {}", problem.groups);
   require_positions(problem, "height", &graph::Pair::height, problem.height_out, problem.height_in,
                     problem.kernel_height);
   require_positions(problem, "width", &graph::Pair::width, problem.width_out, problem.width_in,
@@ -151,9 +126,9 @@ void check_operands(const ConvProblem& problem, std::int64_t src_elements, std::
                   {"weight", problem.weight_elements(), weight_elements},
                   {"output", problem.dst_elements(), dst_elements}};
   for (const auto& operand : operands)
-    require_of_shape(operand.wanted == operand.there, problem,
-                     "its {} must have {} elements, but the layer's has {}; please report it", operand.name,
-                     operand.wanted, operand.there);
+    require_of(problem, operand.wanted == operand.there,
+               "its {} must have {} elements, but the layer's has {}; please report it", operand.name,
+               operand.wanted, operand.there);
 }
 
 }  // namespace paceline::engine::cuda

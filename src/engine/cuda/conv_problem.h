@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -24,6 +25,8 @@ namespace paceline::engine::cuda {
 [[nodiscard]] constexpr int padded_channels(int channels) { return (channels + 7) / 8 * 8; }
 
 enum class ConvDirection { forward, backward_data, backward_weights };
+/// "forward", "backward data", "backward weights"
+[[nodiscard]] const char* name_of(ConvDirection direction);
 
 struct ConvProblem {
   ConvDirection direction = ConvDirection::forward;
@@ -108,13 +111,17 @@ class AlgorithmRefused : public base::Error {
 [[nodiscard]] ConvProblem conv_problem(const graph::Graph& graph, const graph::Node& node, int batch,
                                        Precision precision, ConvDirection direction);
 
-/// The problems of all Conv2d and Dense nodes, in the order of the nodes, three directions each.
-[[nodiscard]] std::vector<ConvProblem> conv_problems(const graph::Graph& graph, int batch,
-                                                     Precision precision);
-
 /// The problem's name, which records and caches hold: "backward data, bf16, 128x32x32x64 to 128x16x16x128,
 /// kernel 3x3, stride 2, padding 1". Shapes are [N]x[H]x[W]x[C] of the forward pass.
 [[nodiscard]] std::string describe(const ConvProblem& problem);
+
+/// Throws Error(device) with the problem and `rule` unless `holds`.
+template <typename... Args>
+void require_of(const ConvProblem& problem, bool holds, fmt::format_string<Args...> rule, Args&&... args) {
+  if (!holds)
+    base::fail(base::ErrorKind::device, "convolution ({}): {}", describe(problem),
+               fmt::format(rule, std::forward<Args>(args)...));
+}
 
 /// Refuses a problem that no layer can have: sizes that are not positive, channels that are not padded, an
 /// output size that does not follow from input, kernel, stride and padding.

@@ -37,14 +37,3 @@ struct EngineSettings {
                                      Runtime& runtime);
 
 }  // namespace paceline::engine::cuda
-
-/// The same on the host runtime, for `--device cuda-on-host`.
-namespace paceline::engine::cuda_on_host {
-
-[[nodiscard]] std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options);
-[[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options);
-[[nodiscard]] PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
-                                      const KernelRequest& request);
-[[nodiscard]] AutoPrecision auto_precision();
-
-}  // namespace paceline::engine::cuda_on_host

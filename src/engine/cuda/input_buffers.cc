@@ -84,17 +84,6 @@ InputBuffers::Offsets InputBuffers::offsets(const graph::Graph& graph, const gra
   return offsets;
 }
 
-std::int64_t InputBuffers::bytes_of_set(const graph::Graph& graph, const graph::Layout& layout,
-                                        const CompileOptions& options) {
-  return offsets(graph, layout, options).all;
-}
-
-std::int64_t InputBuffers::bytes_of_current(const graph::Graph& graph, const graph::Layout& layout,
-                                            const CompileOptions& options) {
-  const Offsets all = offsets(graph, layout, options);
-  return all.all - all.current;
-}
-
 InputBuffers::InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& graph,
                            const graph::Layout& layout, const CompileOptions& options)
     : runtime_(runtime),
@@ -103,9 +92,9 @@ InputBuffers::InputBuffers(Runtime& runtime, Stream copies, const graph::Graph& 
       takes_draws_(options.stored_images > 0),
       has_two_labels_(options.has_two_labels),
       offsets_(offsets(graph, layout, options)),
-      current_(runtime.allocate(static_cast<std::size_t>(offsets_.all - offsets_.current))) {
+      current_(runtime.allocate(static_cast<std::size_t>(offsets_.bytes_of_current()))) {
   // An update without a forward pass finds a step that is not queued.
-  runtime.fill_bytes(copies, current_, 0, static_cast<std::size_t>(offsets_.all - offsets_.current));
+  runtime.fill_bytes(copies, current_, 0, static_cast<std::size_t>(offsets_.bytes_of_current()));
   runtime.synchronize(copies);
   for (Set& set : sets_) {
     set.pinned = runtime.allocate_pinned(static_cast<std::size_t>(offsets_.all));
@@ -156,18 +145,16 @@ InputBuffers::Batch InputBuffers::put(const StepInput& input, Stream reader, con
     runtime_.copy_to_device(copies_, set.device, set.pinned, input.images.size_bytes());
   }
   runtime_.copy_to_device(copies_, set.device + offsets_.current, set.pinned + offsets_.current,
-                          static_cast<std::size_t>(offsets_.all - offsets_.current));
+                          static_cast<std::size_t>(offsets_.bytes_of_current()));
   runtime_.record(set.copied, copies_);
   runtime_.wait(reader, set.copied);
   runtime_.copy_on_device(reader, current_, set.device + offsets_.current,
-                          static_cast<std::size_t>(offsets_.all - offsets_.current));
-  const auto* const second_labels = current_ + (offsets_.second_labels - offsets_.current);
-  return {
-      .images = takes_draws_ ? nullptr : reinterpret_cast<const float*>(set.device),
-      .draws = takes_draws_ ? reinterpret_cast<const base::SampleDraw*>(current_) : nullptr,
-      .labels = reinterpret_cast<const std::int32_t*>(current_ + (offsets_.labels - offsets_.current)),
-      .second_labels = has_two_labels_ ? reinterpret_cast<const base::SecondLabel*>(second_labels) : nullptr,
-      .numbers = step_numbers()};
+                          static_cast<std::size_t>(offsets_.bytes_of_current()));
+  return {.images = takes_draws_ ? nullptr : reinterpret_cast<const float*>(set.device),
+          .draws = takes_draws_ ? in_current<base::SampleDraw>(0) : nullptr,
+          .labels = in_current<std::int32_t>(offsets_.labels),
+          .second_labels = has_two_labels_ ? in_current<base::SecondLabel>(offsets_.second_labels) : nullptr,
+          .numbers = step_numbers()};
 }
 
 }  // namespace paceline::engine::cuda

@@ -94,35 +94,33 @@ class InputBuffers {
 
   // On the device, the same addresses for every batch: the numbers of the step, and those of its update by
   // slot, which mean nothing after a put() without them.
-  [[nodiscard]] const StepNumbers* step_numbers() const {
-    return reinterpret_cast<const StepNumbers*>(current_ + (offsets_.numbers - offsets_.current));
-  }
-  [[nodiscard]] UpdateNumbers* update_numbers() const {
-    return reinterpret_cast<UpdateNumbers*>(current_ + (offsets_.update - offsets_.current));
-  }
+  [[nodiscard]] const StepNumbers* step_numbers() const { return in_current<StepNumbers>(offsets_.numbers); }
+  [[nodiscard]] UpdateNumbers* update_numbers() const { return in_current<UpdateNumbers>(offsets_.update); }
 
   [[nodiscard]] std::int64_t puts() const { return puts_; }
   /// Call it when readers have read the first `count` of the puts() batches.
   void have_been_read(std::int64_t count) { read_ = std::max(read_, count); }
 
-  /// Size of each set, on the device and in pinned memory; and of what is copied to one place.
-  [[nodiscard]] static std::int64_t bytes_of_set(const graph::Graph& graph, const graph::Layout& layout,
-                                                 const CompileOptions& options);
-  [[nodiscard]] static std::int64_t bytes_of_current(const graph::Graph& graph, const graph::Layout& layout,
-                                                     const CompileOptions& options);
-
- private:
+  /// Of the parts of a set, which is `all` bytes large on the device and in pinned memory.
   struct Offsets {
     std::int64_t labels = 0, second_labels = 0, numbers = 0, update = 0, all = 0;
     std::int64_t current = 0;  ///< what is copied to one place begins here
+    [[nodiscard]] std::int64_t bytes_of_current() const { return all - current; }
   };
   [[nodiscard]] static Offsets offsets(const graph::Graph& graph, const graph::Layout& layout,
                                        const CompileOptions& options);
+
+ private:
   struct Set {
     std::byte* pinned = nullptr;
     std::byte* device = nullptr;
     Event copied, read;
   };
+  /// The address of what begins at `offset` of the latest set, from Offsets::current on.
+  template <typename T>
+  [[nodiscard]] T* in_current(std::int64_t offset) const {
+    return reinterpret_cast<T*>(current_ + (offset - offsets_.current));
+  }
   [[nodiscard]] const Set& set(std::int64_t put) const { return sets_[put % kSets]; }
 
   Runtime& runtime_;

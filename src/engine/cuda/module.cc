@@ -5,10 +5,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include <array>
 #include <cstdio>
 #include <cstring>
-#include <tuple>
 
 #include "engine/cuda/api/cuda.h"
 #include "engine/cuda/kernels/launch.h"
@@ -57,17 +55,6 @@ static_assert(cudaErrorAssert == 710 && cudaErrorHardwareStackError == 714);
 static_assert(cudaErrorIllegalInstruction == 715 && cudaErrorMisalignedAddress == 716);
 static_assert(cudaErrorInvalidAddressSpace == 717 && cudaErrorInvalidPc == 718);
 
-cudaStream_t native(CudaStreamHandle stream) { return reinterpret_cast<cudaStream_t>(stream); }
-cudaEvent_t native(CudaEventHandle event) { return reinterpret_cast<cudaEvent_t>(event); }
-cudaGraph_t native(CudaGraphHandle graph) { return reinterpret_cast<cudaGraph_t>(graph); }
-cudaGraphExec_t native(CudaGraphExecHandle exec) { return reinterpret_cast<cudaGraphExec_t>(exec); }
-
-template <typename... Kernel>
-constexpr auto sizes(const std::tuple<Kernel...>*) {
-  return std::array<std::size_t, sizeof...(Kernel) + 1>{sizeof(Kernel)..., 0};  // an array must not be empty
-}
-constexpr auto kKernelBytes = sizes(static_cast<const Kernels*>(nullptr));
-
 CudaStatus device_name(char* name, int bytes, int device) {
   cudaDeviceProp properties{};
   const cudaError_t status = ::cudaGetDeviceProperties(&properties, device);
@@ -83,90 +70,61 @@ CudaStatus device_uuid(unsigned char uuid[16], int device) {
   return status;
 }
 
-// Each entry is a function with plain types that calls CUDA's function.
+/// CUDA's function without CUDA's types; the parameters are those of the entry in the table.
+template <auto kFunction, typename... Parameters>
+CudaStatus plain(Parameters... parameters) {
+  return kFunction(parameters...);
+}
+
 const CudaApi kApi{
     .table_bytes = sizeof(CudaApi),
     .kernel_count = kKernelCount,
     .kernel_bytes = kKernelBytes.data(),
     .built_with = CUDART_VERSION,
-    .cudaDriverGetVersion = [](int* version) -> CudaStatus { return ::cudaDriverGetVersion(version); },
-    .cudaRuntimeGetVersion = [](int* version) -> CudaStatus { return ::cudaRuntimeGetVersion(version); },
+    .cudaDriverGetVersion = plain<::cudaDriverGetVersion>,
+    .cudaRuntimeGetVersion = plain<::cudaRuntimeGetVersion>,
     .cudaGetErrorName = [](CudaStatus status) { return ::cudaGetErrorName(cudaError_t(status)); },
     .cudaGetErrorString = [](CudaStatus status) { return ::cudaGetErrorString(cudaError_t(status)); },
-    .cudaGetLastError = []() -> CudaStatus { return ::cudaGetLastError(); },
-    .cudaGetDeviceCount = [](int* count) -> CudaStatus { return ::cudaGetDeviceCount(count); },
-    .cudaSetDevice = [](int device) -> CudaStatus { return ::cudaSetDevice(device); },
+    .cudaGetLastError = plain<::cudaGetLastError>,
+    .cudaGetDeviceCount = plain<::cudaGetDeviceCount>,
+    .cudaSetDevice = plain<::cudaSetDevice>,
     .cudaDeviceGetAttribute = [](int* value, int attribute, int device) -> CudaStatus {
       return ::cudaDeviceGetAttribute(value, cudaDeviceAttr(attribute), device);
     },
-    .cudaDeviceGetPCIBusId = [](char* id, int bytes, int device) -> CudaStatus {
-      return ::cudaDeviceGetPCIBusId(id, bytes, device);
-    },
+    .cudaDeviceGetPCIBusId = plain<::cudaDeviceGetPCIBusId>,
     .device_name = device_name,
     .device_uuid = device_uuid,
-    .cudaMemGetInfo = [](std::size_t* free, std::size_t* total) -> CudaStatus {
-      return ::cudaMemGetInfo(free, total);
-    },
-    .cudaMalloc = [](void** memory, std::size_t bytes) -> CudaStatus { return ::cudaMalloc(memory, bytes); },
-    .cudaFree = [](void* memory) -> CudaStatus { return ::cudaFree(memory); },
-    .cudaHostAlloc = [](void** memory, std::size_t bytes, unsigned flags) -> CudaStatus {
-      return ::cudaHostAlloc(memory, bytes, flags);
-    },
-    .cudaFreeHost = [](void* memory) -> CudaStatus { return ::cudaFreeHost(memory); },
-    .cudaDeviceGetStreamPriorityRange = [](int* least, int* greatest) -> CudaStatus {
-      return ::cudaDeviceGetStreamPriorityRange(least, greatest);
-    },
-    .cudaStreamCreateWithPriority = [](CudaStreamHandle* stream, unsigned flags, int priority) -> CudaStatus {
-      return ::cudaStreamCreateWithPriority(reinterpret_cast<cudaStream_t*>(stream), flags, priority);
-    },
-    .cudaStreamDestroy = [](CudaStreamHandle stream) -> CudaStatus {
-      return ::cudaStreamDestroy(native(stream));
-    },
-    .cudaStreamSynchronize = [](CudaStreamHandle stream) -> CudaStatus {
-      return ::cudaStreamSynchronize(native(stream));
-    },
-    .cudaStreamWaitEvent = [](CudaStreamHandle stream, CudaEventHandle event, unsigned flags) -> CudaStatus {
-      return ::cudaStreamWaitEvent(native(stream), native(event), flags);
-    },
-    .cudaEventCreateWithFlags = [](CudaEventHandle* event, unsigned flags) -> CudaStatus {
-      return ::cudaEventCreateWithFlags(reinterpret_cast<cudaEvent_t*>(event), flags);
-    },
-    .cudaEventDestroy = [](CudaEventHandle event) -> CudaStatus { return ::cudaEventDestroy(native(event)); },
-    .cudaEventRecord = [](CudaEventHandle event, CudaStreamHandle stream) -> CudaStatus {
-      return ::cudaEventRecord(native(event), native(stream));
-    },
-    .cudaEventSynchronize = [](CudaEventHandle event) -> CudaStatus {
-      return ::cudaEventSynchronize(native(event));
-    },
-    .cudaEventQuery = [](CudaEventHandle event) -> CudaStatus { return ::cudaEventQuery(native(event)); },
-    .cudaEventElapsedTime = [](float* milliseconds, CudaEventHandle begin, CudaEventHandle end)
-        -> CudaStatus { return ::cudaEventElapsedTime(milliseconds, native(begin), native(end)); },
+    .cudaMemGetInfo = plain<::cudaMemGetInfo>,
+    .cudaMalloc = plain<::cudaMalloc>,
+    .cudaFree = plain<::cudaFree>,
+    .cudaHostAlloc = plain<::cudaHostAlloc>,
+    .cudaFreeHost = plain<::cudaFreeHost>,
+    .cudaDeviceGetStreamPriorityRange = plain<::cudaDeviceGetStreamPriorityRange>,
+    .cudaStreamCreateWithPriority = plain<::cudaStreamCreateWithPriority>,
+    .cudaStreamDestroy = plain<::cudaStreamDestroy>,
+    .cudaStreamSynchronize = plain<::cudaStreamSynchronize>,
+    .cudaStreamWaitEvent = plain<::cudaStreamWaitEvent>,
+    .cudaEventCreateWithFlags = plain<::cudaEventCreateWithFlags>,
+    .cudaEventDestroy = plain<::cudaEventDestroy>,
+    .cudaEventRecord = plain<::cudaEventRecord>,
+    .cudaEventSynchronize = plain<::cudaEventSynchronize>,
+    .cudaEventQuery = plain<::cudaEventQuery>,
+    .cudaEventElapsedTime = plain<::cudaEventElapsedTime>,
     .cudaMemcpyAsync = [](void* dst, const void* src, std::size_t bytes, int kind, CudaStreamHandle stream)
-        -> CudaStatus { return ::cudaMemcpyAsync(dst, src, bytes, cudaMemcpyKind(kind), native(stream)); },
-    .cudaMemsetAsync = [](void* dst, int value, std::size_t bytes, CudaStreamHandle stream) -> CudaStatus {
-      return ::cudaMemsetAsync(dst, value, bytes, native(stream));
-    },
+        -> CudaStatus { return ::cudaMemcpyAsync(dst, src, bytes, cudaMemcpyKind(kind), stream); },
+    .cudaMemsetAsync = plain<::cudaMemsetAsync>,
     .cudaStreamBeginCapture = [](CudaStreamHandle stream, int mode) -> CudaStatus {
-      return ::cudaStreamBeginCapture(native(stream), cudaStreamCaptureMode(mode));
+      return ::cudaStreamBeginCapture(stream, cudaStreamCaptureMode(mode));
     },
-    .cudaStreamEndCapture = [](CudaStreamHandle stream, CudaGraphHandle* graph) -> CudaStatus {
-      return ::cudaStreamEndCapture(native(stream), reinterpret_cast<cudaGraph_t*>(graph));
-    },
-    .cudaGraphInstantiate = [](CudaGraphExecHandle* exec, CudaGraphHandle graph,
-                               unsigned long long flags) -> CudaStatus {
-      return ::cudaGraphInstantiate(reinterpret_cast<cudaGraphExec_t*>(exec), native(graph), flags);
-    },
-    .cudaGraphDestroy = [](CudaGraphHandle graph) -> CudaStatus { return ::cudaGraphDestroy(native(graph)); },
-    .cudaGraphLaunch = [](CudaGraphExecHandle exec, CudaStreamHandle stream) -> CudaStatus {
-      return ::cudaGraphLaunch(native(exec), native(stream));
-    },
-    .cudaGraphExecDestroy = [](CudaGraphExecHandle exec) -> CudaStatus {
-      return ::cudaGraphExecDestroy(native(exec));
-    },
-    .load_kernels = []() -> CudaStatus { return load_on_device(); },
+    .cudaStreamEndCapture = plain<::cudaStreamEndCapture>,
+    .cudaGraphInstantiate = plain<::cudaGraphInstantiate>,
+    .cudaGraphDestroy = plain<::cudaGraphDestroy>,
+    .cudaGraphLaunch = plain<::cudaGraphLaunch>,
+    .cudaGraphExecDestroy = plain<::cudaGraphExecDestroy>,
+    .load_kernels = load_on_device,
     .launch = [](int kernel, const void* arguments, std::size_t bytes, const Grid* grid,
                  CudaStreamHandle stream) -> CudaStatus {
-      return launch_on_device(kernel, arguments, bytes, *grid, native(stream));
+      return launch_on_device(kernel, arguments, bytes, *grid, stream);
     },
 };
 

@@ -22,12 +22,11 @@ bool scales_loss(const CompileOptions& options) {
 
 }  // namespace
 
-/// The tables of update_tables.h and of the layers, and the offset of each in one block of memory.
+/// The tables of update_tables.h and of the layers.
 struct Optimizer::Tables {
   UpdateTables update;
   std::vector<LayerWeight> layers;  ///< first those that the update kernel does not pack
-  std::int64_t lars_chunks = 0, first_lars_chunk = 0, running = 0, norms = 0, rates = 0, layers_at = 0,
-               clip = 0, all = 0;
+  Offsets at;
 };
 
 Optimizer::Tables Optimizer::tables_of(const Program& program) {
@@ -43,31 +42,26 @@ Optimizer::Tables Optimizer::tables_of(const Program& program) {
     return at;
   };
   if (program.options().training) {
-    std::vector<PackedPlace> packed;
-    for (const LayerWeight& layer : tables.layers)
-      packed.push_back({.offset = layer.offset, .shape = layer.shape});
-    tables.update = update_tables(program.graph(), program.layout(), packed);
+    tables.update = update_tables(program.graph(), program.layout(), tables.layers);
     const std::size_t slots = program.layout().slots.size();
     take(tables.update.tiles.size(), sizeof(UpdateTile));
-    tables.running = take(tables.update.running.size(), sizeof(RunningSlot));
-    const bool has_rates = program.options().rule.has_layer_rates();
-    const bool clips = program.options().rule.clips();
+    tables.at.running = take(tables.update.running.size(), sizeof(RunningSlot));
     const std::size_t chunks = tables.update.lars_chunks.size();
-    tables.lars_chunks = take(chunks, sizeof(LarsChunk));
-    tables.norms = take(2 * chunks, sizeof(double));
-    if (has_rates) {
-      tables.first_lars_chunk = take(slots + 1, sizeof(std::int32_t));
-      tables.rates = take(slots, sizeof(double));
+    tables.at.lars_chunks = take(chunks, sizeof(LarsChunk));
+    tables.at.norms = take(2 * chunks, sizeof(double));
+    if (program.options().rule.has_layer_rates()) {
+      tables.at.first_lars_chunk = take(slots + 1, sizeof(std::int32_t));
+      tables.at.rates = take(slots, sizeof(double));
     }
-    if (clips) tables.clip = take(1, sizeof(float));
+    if (program.options().rule.clips()) tables.at.clip = take(1, sizeof(float));
   }
   static_assert(sizeof(PackedWeight<float>) == sizeof(PackedWeight<Bf16>));
-  tables.layers_at = take(tables.layers.size(), sizeof(PackedWeight<float>));
-  tables.all = end;
+  tables.at.layers = take(tables.layers.size(), sizeof(PackedWeight<float>));
+  tables.at.all = end;
   return tables;
 }
 
-std::int64_t Optimizer::bytes(const Program& program) { return tables_of(program).all; }
+std::int64_t Optimizer::bytes(const Program& program) { return tables_of(program).at.all; }
 
 std::int64_t Optimizer::pinned_bytes(const Program& program) {
   if (!program.options().training) return 0;
@@ -87,7 +81,8 @@ Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, c
               .step = inputs.step_numbers(),
               .update = inputs.update_numbers()} {
   const Tables tables = tables_of(program);
-  memory_at_ = runtime.allocate(static_cast<std::size_t>(tables.all));
+  offsets_ = tables.at;
+  memory_at_ = runtime.allocate(static_cast<std::size_t>(offsets_.all));
   if (const auto pinned = static_cast<std::size_t>(pinned_bytes(program)); pinned > 0) {
     pinned_numbers_ = runtime.allocate_pinned(pinned);
     copied_ = runtime.make_event();
@@ -97,18 +92,11 @@ Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, c
   chunks_ = static_cast<int>(tables.update.lars_chunks.size());
   for (const LarsChunk& chunk : tables.update.lars_chunks) chunk_begins_.push_back(chunk.begin);
   running_ = static_cast<int>(tables.update.running.size());
-  lars_chunks_at_ = tables.lars_chunks;
-  first_lars_chunk_at_ = tables.first_lars_chunk;
-  running_at_ = tables.running;
-  norms_at_ = tables.norms;
-  rates_at_ = tables.rates;
-  layers_at_ = tables.layers_at;
-  clip_at_ = tables.clip;
   put(0, tables.update.tiles);
-  put(running_at_, tables.update.running);
-  if (chunks_ > 0) put(lars_chunks_at_, tables.update.lars_chunks);
+  put(offsets_.running, tables.update.running);
+  if (chunks_ > 0) put(offsets_.lars_chunks, tables.update.lars_chunks);
   if (chunks_ > 0 && program.options().rule.has_layer_rates())
-    put(first_lars_chunk_at_, tables.update.first_lars_chunk);
+    put(offsets_.first_lars_chunk, tables.update.first_lars_chunk);
   with_storage(program.options().precision, [&]<typename T>(T) {
     std::vector<PackedWeight<T>> layers;
     for (const LayerWeight& layer : tables.layers) {
@@ -120,7 +108,7 @@ Optimizer::Optimizer(const Program& program, Runtime& runtime, Stream compute, c
       ++layers_.count;
       if (!fits_update_tiles(layer.shape)) apart_ = layers_;
     }
-    put(layers_at_, layers);
+    put(offsets_.layers, layers);
   });
 }
 
@@ -162,7 +150,7 @@ void Optimizer::launch(const double* rates) const {
                                               .gradients = arrays_.gradients,
                                               .first = state(0),
                                               .second = state(1),
-                                              .layers = at<PackedWeight<T>>(layers_at_),
+                                              .layers = at<PackedWeight<T>>(offsets_.layers),
                                               .is_halted = skips()});
   });
 }
@@ -188,7 +176,7 @@ void Optimizer::put_numbers(const StepUpdate& update) {
 
 void Optimizer::update() const {
   const UpdateKind kind = program_.options().rule.kind;
-  auto* rates = reinterpret_cast<double*>(memory_at_ + rates_at_);
+  auto* rates = reinterpret_cast<double*>(memory_at_ + offsets_.rates);
   if (arrays_.loss_scale != nullptr) judge_overflow();
   if (program_.options().rule.clips()) clip();
   if (program_.options().rule.has_layer_rates()) compute_rates(rates);
@@ -201,7 +189,7 @@ void Optimizer::update() const {
     }
   (std::make_index_sequence<kUpdateKinds>());
   if (running_ > 0)
-    runtime_.launch(compute_, RunningStatistics{.slots = at<RunningSlot>(running_at_),
+    runtime_.launch(compute_, RunningStatistics{.slots = at<RunningSlot>(offsets_.running),
                                                 .slot_count = running_,
                                                 .weights = arrays_.weights,
                                                 .gradients = arrays_.gradients,
@@ -211,9 +199,9 @@ void Optimizer::update() const {
 
 void Optimizer::compute_rates(double* rates) const {
   if (chunks_ == 0) return;
-  auto* const norms = reinterpret_cast<double*>(memory_at_ + norms_at_);
+  auto* const norms = reinterpret_cast<double*>(memory_at_ + offsets_.norms);
   if (program_.options().rule.kind == UpdateKind::lamb)
-    runtime_.launch(compute_, LambNorms{.chunks = at<LarsChunk>(lars_chunks_at_),
+    runtime_.launch(compute_, LambNorms{.chunks = at<LarsChunk>(offsets_.lars_chunks),
                                         .chunk_count = chunks_,
                                         .numbers = places_.update,
                                         .weights = arrays_.weights,
@@ -222,12 +210,12 @@ void Optimizer::compute_rates(double* rates) const {
                                         .second = arrays_.state[1],
                                         .partial = norms});
   else
-    runtime_.launch(compute_, LarsNorms{.chunks = at<LarsChunk>(lars_chunks_at_),
+    runtime_.launch(compute_, LarsNorms{.chunks = at<LarsChunk>(offsets_.lars_chunks),
                                         .chunk_count = chunks_,
                                         .weights = arrays_.weights,
                                         .gradients = arrays_.gradients,
                                         .partial = norms});
-  runtime_.launch(compute_, LarsRates{.first_chunk = at<std::int32_t>(first_lars_chunk_at_),
+  runtime_.launch(compute_, LarsRates{.first_chunk = at<std::int32_t>(offsets_.first_lars_chunk),
                                       .slot_count = static_cast<int>(program_.layout().slots.size()),
                                       .numbers = places_.update,
                                       .partial = norms,
@@ -237,12 +225,12 @@ void Optimizer::compute_rates(double* rates) const {
 Optimizer::Chunks Optimizer::chunks_in(std::int64_t begin, std::int64_t end) const {
   const auto first = std::ranges::lower_bound(chunk_begins_, begin),
              last = std::ranges::lower_bound(chunk_begins_, end);
-  return {.first = at<LarsChunk>(lars_chunks_at_) + (first - chunk_begins_.begin()),
+  return {.first = at<LarsChunk>(offsets_.lars_chunks) + (first - chunk_begins_.begin()),
           .count = static_cast<int>(std::max<std::ptrdiff_t>(0, last - first))};
 }
 
 double* Optimizer::square(const Chunks& chunks) const {
-  auto* const partial = reinterpret_cast<double*>(memory_at_ + norms_at_);
+  auto* const partial = reinterpret_cast<double*>(memory_at_ + offsets_.norms);
   runtime_.launch(compute_, GradientSquares{.chunks = chunks.first,
                                             .chunk_count = chunks.count,
                                             .gradients = arrays_.gradients,
@@ -267,7 +255,7 @@ void Optimizer::unscale(std::int64_t begin, std::int64_t end) const {
 }
 
 void Optimizer::judge_overflow() const {
-  const auto* const partial = chunks_ == 0 ? nullptr : square({at<LarsChunk>(lars_chunks_at_), chunks_});
+  const auto* const partial = chunks_ == 0 ? nullptr : square({at<LarsChunk>(offsets_.lars_chunks), chunks_});
   runtime_.launch(compute_, JudgeLossScale{.partial = partial,
                                            .chunk_count = chunks_,
                                            .is_halted = places_.is_halted,
@@ -276,8 +264,8 @@ void Optimizer::judge_overflow() const {
 
 void Optimizer::clip() const {
   if (chunks_ == 0) return;
-  auto* const factor = reinterpret_cast<float*>(memory_at_ + clip_at_);
-  const auto* const chunks = at<LarsChunk>(lars_chunks_at_);
+  auto* const factor = reinterpret_cast<float*>(memory_at_ + offsets_.clip);
+  const auto* const chunks = at<LarsChunk>(offsets_.lars_chunks);
   const auto* const partial = square({chunks, chunks_});
   runtime_.launch(compute_, ClipFactor{.partial = partial,
                                        .chunk_count = chunks_,
@@ -295,7 +283,7 @@ void Optimizer::pack(const Layers& layers) const {
   if (layers.count == 0) return;
   with_storage(program_.options().precision, [&]<typename T>(T) {
     runtime_.launch(compute_, PackWeights<T>{.weights = arrays_.weights,
-                                             .layers = at<PackedWeight<T>>(layers_at_),
+                                             .layers = at<PackedWeight<T>>(offsets_.layers),
                                              .layer_count = layers.count,
                                              .blocks = layers.blocks});
   });
@@ -314,7 +302,7 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
   const CompileOptions& options = program.options();
   const std::int64_t flat = program.layout().elements * static_cast<std::int64_t>(sizeof(float));
   const int states = options.training ? state_slots(options.rule) : 0;
-  const std::int64_t input = InputBuffers::bytes_of_set(program.graph(), program.layout(), options);
+  const auto input = InputBuffers::offsets(program.graph(), program.layout(), options);
   graph::MemoryPlan plan;
   // Adds a line for `count` blocks of equal size, each of which is allocated separately.
   const auto on_device = [&](const char* purpose, std::int64_t count, std::int64_t bytes) {
@@ -332,9 +320,8 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
     on_device("optimizer state", states, flat);
   }
   on_device("workspace", 1, program.memory().scratch_bytes());
-  on_device("input", InputBuffers::kSets, input);
-  on_device("labels and numbers of the step", 1,
-            InputBuffers::bytes_of_current(program.graph(), program.layout(), options));
+  on_device("input", InputBuffers::kSets, input.all);
+  on_device("labels and numbers of the step", 1, input.bytes_of_current());
   if (options.stored_images > 0)
     on_device("images of the data set", 1, StoredImages::bytes(program.graph(), options.stored_images));
   on_device("loss", 1, static_cast<std::int64_t>(sizeof(LossResult)));
@@ -343,7 +330,7 @@ graph::MemoryPlan plan_of(const Program& program, const DeviceFacts& device) {
   if (device.is_gpu) plan.lines.push_back({"driver and libraries", kDriverAndLibraryBytes, Place::device});
   plan.lines.push_back({"host copies of weights and optimizer state", (1 + states) * flat, Place::host});
   plan.lines.push_back({"pinned buffers",
-                        InputBuffers::kSets * input + program.pinned_bytes() +
+                        InputBuffers::kSets * input.all + program.pinned_bytes() +
                             Optimizer::pinned_bytes(program) + StepReports::pinned_bytes() +
                             (scales_loss(options) ? static_cast<std::int64_t>(sizeof(LossScale)) : 0) +
                             static_cast<std::int64_t>(sizeof(LossResult)) +

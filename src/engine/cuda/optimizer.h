@@ -68,6 +68,11 @@ class Optimizer {
   [[nodiscard]] static std::int64_t pinned_bytes(const Program& program);
 
  private:
+  /// Of the tables in one block of memory; that of the tiles is 0.
+  struct Offsets {
+    std::int64_t lars_chunks = 0, first_lars_chunk = 0, running = 0, norms = 0, rates = 0, layers = 0,
+                 clip = 0, all = 0;
+  };
   struct Tables;
   /// The first `count` layers, and the thread blocks that pack them.
   struct Layers {
@@ -119,9 +124,7 @@ class Optimizer {
   std::vector<std::int64_t> chunk_begins_;  ///< of each chunk, in the flat arrays; they increase
   /// All layers, and the first ones, which update() packs with a kernel of their own.
   Layers layers_, apart_;
-  // Offsets of the tables; that of the tiles is 0.
-  std::int64_t lars_chunks_at_ = 0, first_lars_chunk_at_ = 0, running_at_ = 0, norms_at_ = 0, rates_at_ = 0,
-               layers_at_ = 0, clip_at_ = 0;
+  Offsets offsets_;
 };
 
 }  // namespace paceline::engine::cuda

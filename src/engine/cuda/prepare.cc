@@ -14,10 +14,8 @@
 #include "base/shared_library.h"
 #include "base/text.h"
 #include "engine/cuda/conv_problem.h"
-#include "engine/cuda/engine.h"
 #include "engine/cuda/program.h"
 #include "engine/cuda/runtime/device_runtime.h"
-#include "engine/cuda/runtime/host_runtime.h"
 #include "engine/kernel_cache.h"
 
 namespace paceline::engine::cuda {
@@ -167,8 +165,7 @@ std::optional<std::string> ConvolutionTimer::why_not_started(const ConvProblem& 
 
 MeasuredConvolution ConvolutionTimer::measure(const ConvProblem& problem) {
   const ConvCandidates candidates = runtime_.convolution_candidates(problem);
-  MeasuredConvolution measured{
-      .algorithm = {}, .times = {}, .left_out = candidates.left_out, .passed_over = {}};
+  MeasuredConvolution measured{.left_out = candidates.left_out};
   std::vector<std::unique_ptr<Convolution>> convolutions;
   std::size_t workspace = 0;
   for (const std::string& algorithm : candidates.algorithms) {
@@ -338,26 +335,3 @@ AutoPrecision auto_precision(int compute_capability) {
 }
 
 }  // namespace paceline::engine::cuda
-
-// The CUDA engine on the processor, as one of the devices that engine/make.cc lists.
-
-namespace paceline::engine::cuda_on_host {
-
-std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options) {
-  return cuda::compile(graph, options, std::make_unique<cuda::HostRuntime>(), {.name = "cuda-on-host"});
-}
-graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {
-  cuda::HostRuntime runtime;
-  return cuda::plan(graph, options, runtime);
-}
-PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
-                        const KernelRequest& request) {
-  cuda::HostRuntime runtime;
-  PreparedKernels prepared = cuda::prepare(graph, options, request, runtime);
-  prepared.note = "no GPU: the CUDA engine on the processor; its times say nothing about any GPU" +
-                  (prepared.note.empty() ? "" : "; " + prepared.note);
-  return prepared;
-}
-AutoPrecision auto_precision() { return {Precision::f32, "its loops emulate bf16, which takes longer"}; }
-
-}  // namespace paceline::engine::cuda_on_host

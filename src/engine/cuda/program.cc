@@ -10,18 +10,17 @@ namespace {
 
 CompileOptions checked(const CompileOptions& options, const DeviceFacts& device) {
   check_options(options, "cuda");
-  if (options.precision == Precision::bf16 && !has_bf16_units(device.compute_capability))
-    base::fail(base::ErrorKind::usage,
-               "--precision bf16: GPU {} ({}) has compute capability {}.{}, and bf16 needs 8.0 (Ampere) or "
-               "later; give --precision {}",
-               device.index, device.name, device.compute_capability / 10, device.compute_capability % 10,
-               has_f16_units(device.compute_capability) ? "fp16 or fp32" : "fp32");
-  if (options.precision == Precision::f16 && !has_f16_units(device.compute_capability))
-    base::fail(base::ErrorKind::usage,
-               "--precision fp16: GPU {} ({}) has compute capability {}.{}, and fp16 needs 7.0 (Volta) or "
-               "later; give --precision fp32",
-               device.index, device.name, device.compute_capability / 10, device.compute_capability % 10);
-  return options;
+  const int capability = device.compute_capability;
+  const bool is_bf16 = options.precision == Precision::bf16;
+  if (is_bf16 ? has_bf16_units(capability) : options.precision == Precision::f32 || has_f16_units(capability))
+    return options;
+  base::fail(
+      base::ErrorKind::usage,
+      "--precision {0}: GPU {1} ({2}) has compute capability {3}.{4}, and {0} needs {5} or later; give "
+      "--precision {6}",
+      is_bf16 ? "bf16" : "fp16", device.index, device.name, capability / 10, capability % 10,
+      is_bf16 ? "8.0 (Ampere)" : "7.0 (Volta)",
+      is_bf16 && has_f16_units(capability) ? "fp16 or fp32" : "fp32");
 }
 
 }  // namespace

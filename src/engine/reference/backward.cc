@@ -118,13 +118,7 @@ struct Program<T>::Backward {
   }
   void operator()(const graph::Dropout& op) const {
     if (T* d = program.d_src(i))
-      dropout_backward(
-          program.shapes(i), op,
-          [&](int n) {
-            return DropoutMask(program.seed_, program.pass_.step, program.pass_.first_position + n, i,
-                               op.probability);
-          },
-          program.d_dst(i), d);
+      dropout_backward(program.shapes(i), op, program.masks(i, op.probability), program.d_dst(i), d);
   }
   void operator()(const graph::Position&) const {
     if (program.learns_[static_cast<std::size_t>(i)])

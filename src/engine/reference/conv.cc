@@ -65,15 +65,6 @@ void dense_backward_weight(const OpShapes& shapes, const T* src, const T* d_dst,
     for (std::int64_t f = 0; f < features; ++f) d_bias[f] += d_dst[n * features + f];
 }
 
-#define PACELINE_INSTANTIATE(T)                                                   \
-  template void dense_forward(const OpShapes&, const T*, const T*, const T*, T*); \
-  template void dense_backward_data(const OpShapes&, const T*, const T*, T*);     \
-  template void dense_backward_weight(const OpShapes&, const T*, const T*, T*, T*);
-PACELINE_INSTANTIATE(float)
-PACELINE_INSTANTIATE(double)
-
-#undef PACELINE_INSTANTIATE
-
 namespace {
 
 /// One group of a convolution in its arrays: output channels, rows of the unfolded matrix, and where they
@@ -159,11 +150,14 @@ void conv2d_backward_weight(const OpShapes& shapes, const graph::Conv2d& conv, c
 }
 
 #define PACELINE_INSTANTIATE(T)                                                                          \
+  template void dense_forward(const OpShapes&, const T*, const T*, const T*, T*);                        \
+  template void dense_backward_data(const OpShapes&, const T*, const T*, T*);                            \
+  template void dense_backward_weight(const OpShapes&, const T*, const T*, T*, T*);                      \
   template void conv2d_forward(const OpShapes&, const graph::Conv2d&, const T*, const T*, const T*, T*); \
   template void conv2d_backward_data(const OpShapes&, const graph::Conv2d&, const T*, const T*, T*);     \
   template void conv2d_backward_weight(const OpShapes&, const graph::Conv2d&, const T*, const T*, T*, T*);
 PACELINE_INSTANTIATE(float)
 PACELINE_INSTANTIATE(double)
-
 #undef PACELINE_INSTANTIATE
+
 }  // namespace paceline::engine::reference

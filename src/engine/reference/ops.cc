@@ -154,20 +154,6 @@ void batch_norm_evaluate(const OpShapes& shapes, const graph::BatchNorm& norm, c
   });
 }
 
-#define PACELINE_INSTANTIATE(T)                                                                             \
-  template void batch_norm_forward(const OpShapes&, const graph::BatchNorm&, const BatchNormGroups&,        \
-                                   const T*, const T*, const T*, T*, BatchNormStatistics&);                 \
-  template void batch_norm_backward(const OpShapes&, const BatchNormGroups&, const BatchNormStatistics&,    \
-                                    const T*, const T*, const T*, T*, T*, T*);                              \
-  template void frozen_batch_norm_backward(const OpShapes&, const graph::BatchNorm&, const T*, const T*,    \
-                                           const T*, const T*, const T*, T*, T*, T*);                       \
-  template void batch_norm_evaluate(const OpShapes&, const graph::BatchNorm&, const T*, const T*, const T*, \
-                                    const T*, const T*, T*);
-PACELINE_INSTANTIATE(float)
-PACELINE_INSTANTIATE(double)
-
-#undef PACELINE_INSTANTIATE
-
 namespace {
 
 /// A window along one axis: elements begin .. end - 1, and how many an average counts.
@@ -281,20 +267,6 @@ void global_average_pool_backward(const OpShapes& shapes, const T* d_dst, T* d_s
     for (std::int64_t i = c * plane; i < (c + 1) * plane; ++i) d_src[i] += d_dst[c] / static_cast<T>(plane);
 }
 
-#define PACELINE_INSTANTIATE(T)                                                                          \
-  template void max_pool_forward(const OpShapes&, const graph::MaxPool&, const T*, T*, std::int32_t*);   \
-  template void max_pool_backward(const OpShapes&, const std::int32_t*, const T*, T*);                   \
-  template void average_pool_forward(const OpShapes&, const graph::AveragePool&, const T*, T*);          \
-  template void average_pool_backward(const OpShapes&, const graph::AveragePool&, const T*, T*);         \
-  template void average_pool_forward(const OpShapes&, const graph::AdaptiveAveragePool&, const T*, T*);  \
-  template void average_pool_backward(const OpShapes&, const graph::AdaptiveAveragePool&, const T*, T*); \
-  template void global_average_pool_forward(const OpShapes&, const T*, T*);                              \
-  template void global_average_pool_backward(const OpShapes&, const T*, T*);
-PACELINE_INSTANTIATE(float)
-PACELINE_INSTANTIATE(double)
-
-#undef PACELINE_INSTANTIATE
-
 namespace {
 /// To a multiple of 2^-24; NaN and infinity stay what they are.
 double rounded(double loss) { return std::nearbyint(loss * 0x1p24) * 0x1p-24; }
@@ -373,6 +345,22 @@ void softmax_cross_entropy_backward(const OpShapes& shapes, const graph::Softmax
 }
 
 #define PACELINE_INSTANTIATE(T)                                                                              \
+  template void batch_norm_forward(const OpShapes&, const graph::BatchNorm&, const BatchNormGroups&,         \
+                                   const T*, const T*, const T*, T*, BatchNormStatistics&);                  \
+  template void batch_norm_backward(const OpShapes&, const BatchNormGroups&, const BatchNormStatistics&,     \
+                                    const T*, const T*, const T*, T*, T*, T*);                               \
+  template void frozen_batch_norm_backward(const OpShapes&, const graph::BatchNorm&, const T*, const T*,     \
+                                           const T*, const T*, const T*, T*, T*, T*);                        \
+  template void batch_norm_evaluate(const OpShapes&, const graph::BatchNorm&, const T*, const T*, const T*,  \
+                                    const T*, const T*, T*);                                                 \
+  template void max_pool_forward(const OpShapes&, const graph::MaxPool&, const T*, T*, std::int32_t*);       \
+  template void max_pool_backward(const OpShapes&, const std::int32_t*, const T*, T*);                       \
+  template void average_pool_forward(const OpShapes&, const graph::AveragePool&, const T*, T*);              \
+  template void average_pool_backward(const OpShapes&, const graph::AveragePool&, const T*, T*);             \
+  template void average_pool_forward(const OpShapes&, const graph::AdaptiveAveragePool&, const T*, T*);      \
+  template void average_pool_backward(const OpShapes&, const graph::AdaptiveAveragePool&, const T*, T*);     \
+  template void global_average_pool_forward(const OpShapes&, const T*, T*);                                  \
+  template void global_average_pool_backward(const OpShapes&, const T*, T*);                                 \
   template LossSums softmax_cross_entropy_forward(const OpShapes&, const graph::SoftmaxCrossEntropy&,        \
                                                   const T*, std::span<const std::int32_t>, T*, double*,      \
                                                   std::span<const base::SecondLabel>);                       \
@@ -381,6 +369,6 @@ void softmax_cross_entropy_backward(const OpShapes& shapes, const graph::Softmax
                                                std::span<const base::SecondLabel>);
 PACELINE_INSTANTIATE(float)
 PACELINE_INSTANTIATE(double)
-
 #undef PACELINE_INSTANTIATE
+
 }  // namespace paceline::engine::reference

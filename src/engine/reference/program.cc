@@ -132,26 +132,19 @@ struct Program<T>::Forward {
                      program.dst(i) + n * sample, [&](T x) { return scale == 0 ? T{0} : x * scale; });
     });
   }
-  void operator()(const graph::LayerNorm& op) const {
-    group_norm_forward(program.shapes(i), SampleGroups::of(op), program.src(i), program.weight(i, 0),
-                       program.weight(i, 1), program.dst(i));
-  }
-  void operator()(const graph::GroupNorm& op) const {
-    group_norm_forward(program.shapes(i), SampleGroups::of(op), program.src(i), program.weight(i, 0),
-                       program.weight(i, 1), program.dst(i));
+  void operator()(const graph::LayerNorm& op) const { normalise(SampleGroups::of(op)); }
+  void operator()(const graph::GroupNorm& op) const { normalise(SampleGroups::of(op)); }
+  void normalise(const SampleGroups& groups) const {
+    group_norm_forward(program.shapes(i), groups, program.src(i), program.weight(i, 0), program.weight(i, 1),
+                       program.dst(i));
   }
   void operator()(const graph::Scale&) const {
     scale_forward(program.shapes(i), program.src(i), program.weight(i, 0), program.dst(i));
   }
   void operator()(const graph::Dropout& op) const {
     if (program.pass_.training)
-      dropout_forward(
-          program.shapes(i), op,
-          [&](int n) {
-            return DropoutMask(program.seed_, program.pass_.step, program.pass_.first_position + n, i,
-                               op.probability);
-          },
-          program.src(i), program.dst(i));
+      dropout_forward(program.shapes(i), op, program.masks(i, op.probability), program.src(i),
+                      program.dst(i));
     else
       std::copy_n(program.src(i), program.shapes(i).dst_elements(), program.dst(i));
   }

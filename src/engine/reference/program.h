@@ -68,6 +68,12 @@ class Program {
   [[nodiscard]] OpShapes shapes(int node, int input = 0) const;
   /// How many adjacent elements of a product's first input one of the second multiplies.
   [[nodiscard]] std::int64_t pixels_of_factor(int node) const;
+  /// The DropoutMask of sample n of the batch, for an op that drops.
+  [[nodiscard]] auto masks(int node, double probability) const {
+    return [this, node, probability](int n) {
+      return DropoutMask(seed_, pass_.step, pass_.first_position + n, node, probability);
+    };
+  }
   /// Stochastic depth: calls visit(sample, elements of a sample, its factor), which is 0 for dropped ones.
   template <typename Visit>
   void drop_samples(int node, double probability, Visit visit) const;
@@ -103,8 +109,7 @@ template <typename T>
 template <typename Visit>
 void Program<T>::drop_samples(int node, double probability, Visit visit) const {
   for (int n = 0; n < pass_.batch; ++n) {
-    const DropoutMask mask(seed_, pass_.step, pass_.first_position + n, node, probability);
-    const bool is_kept = !pass_.training || mask.keeps_sample();
+    const bool is_kept = !pass_.training || masks(node, probability)(n).keeps_sample();
     visit(n, shapes(node).dst.elements(),
           !is_kept         ? T{0}
           : pass_.training ? static_cast<T>(1 / (1 - probability))

@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "engine/cuda/engine.h"
+#include "engine/cuda/ordered_runtime.h"
 #include "engine/cuda/runtime/devices.h"
-#include "engine/cuda/runtime/host_runtime.h"
 #include "engine/cuda/storage.h"
 #include "engine/cuda/test_gpu.h"
 #include "engine/reference/engine.h"
@@ -62,7 +62,7 @@ inline std::unique_ptr<Engine> compile_on(const Device& device, const graph::Gra
 /// On the host runtime, in a given order of streams.
 inline std::unique_ptr<Engine> compile_on_host(const graph::Graph& graph, const CompileOptions& options,
                                                const HostRuntimeOptions& order = {}) {
-  return compile(graph, options, std::make_unique<HostRuntime>(order), {.name = "cuda", .poison = true});
+  return compile(graph, options, std::make_unique<OrderedRuntime>(order), {.name = "cuda", .poison = true});
 }
 
 /// What the reference engine finds in two training steps and an evaluation of a short batch.

@@ -1,10 +1,11 @@
+#include "engine/cuda/conv_problems.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 
 #include "base/error.h"
-#include "engine/cuda/conv_problem.h"
 #include "graph/zoo.h"
 
 namespace paceline::engine::cuda {

@@ -337,11 +337,11 @@ TEST(CudaEngine, PlansTheBytesThatItAllocates) {
         CompileOptions{.batch = 100, .has_two_labels = true},
         CompileOptions{.batch = 6, .batch_norm = BatchNormMode::synchronised, .shard = 2}}) {
     options.reduce_statistics = [](std::span<double>) {};
-    HostRuntime empty;
+    OrderedRuntime empty;
     const graph::MemoryPlan planned = plan(graph, options, empty);
     EXPECT_EQ(empty.allocated_bytes(), 0);
-    auto runtime = std::make_unique<HostRuntime>();
-    const HostRuntime& host = *runtime;
+    auto runtime = std::make_unique<OrderedRuntime>();
+    const OrderedRuntime& host = *runtime;
     const auto engine = compile(graph, options, std::move(runtime));
     EXPECT_EQ(planned.total_bytes(), host.allocated_bytes());
     EXPECT_EQ(planned.total_bytes(), engine->plan().total_bytes());

@@ -1,7 +1,7 @@
 #pragma once
 
-/// A HostRuntime that counts waits, allocations, captures, replays and launches, and that leaves out what a
-/// test names: so a test shows that each wait is needed, and what the engine does where a section cannot be
+/// An OrderedRuntime that counts waits, allocations, captures, replays and launches, and that leaves out what
+/// a test names: so a test shows that each wait is needed, and what the engine does where a section cannot be
 /// captured.
 
 #include <functional>
@@ -10,13 +10,13 @@
 #include <string>
 #include <utility>
 
-#include "engine/cuda/runtime/host_runtime.h"
+#include "engine/cuda/ordered_runtime.h"
 
 namespace paceline::engine::cuda {
 
-class ObservedRuntime : public HostRuntime {
+class ObservedRuntime : public OrderedRuntime {
  public:
-  using HostRuntime::HostRuntime;
+  using OrderedRuntime::OrderedRuntime;
 
   void wait(Stream stream, Event event) override {
     if (!is_dropped()) HostRuntime::wait(stream, event);
@@ -31,11 +31,11 @@ class ObservedRuntime : public HostRuntime {
   }
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override {
     ++allocations_;
-    return HostRuntime::allocate(bytes);
+    return OrderedRuntime::allocate(bytes);
   }
   [[nodiscard]] std::byte* allocate_pinned(std::size_t bytes) override {
     ++allocations_;
-    return HostRuntime::allocate_pinned(bytes);
+    return OrderedRuntime::allocate_pinned(bytes);
   }
   void copy_to_device(Stream stream, void* dst, const void* pinned_src, std::size_t bytes) override {
     ++host_copies_[stream.index];

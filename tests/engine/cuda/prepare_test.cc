@@ -112,7 +112,6 @@ TEST_F(CudaPrepare, SaysWhatCannotBeHadHereOrFailsWhereItMust) {
 class PickyRuntime : public HostRuntime {
  public:
   explicit PickyRuntime(std::set<std::string> refused) : refused_(std::move(refused)) {}
-  using HostRuntime::make_convolution;
   [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem,
                                                               const std::string& algorithm) override {
     return std::make_unique<One>(*this, HostRuntime::make_convolution(problem, algorithm),

@@ -86,7 +86,6 @@ class SimulatedRuntime final : public Runtime {
   [[nodiscard]] double seconds_between(Event begin, Event end) override;
   void synchronize(Stream stream) override;
   void synchronize(Event event) override;
-  using Runtime::make_convolution;
   [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem,
                                                               const std::string& algorithm) override;
   [[nodiscard]] ConvCandidates convolution_candidates(const ConvProblem& problem) override;

@@ -116,7 +116,7 @@ TEST(SimulatedRuntime, AConvolutionTakesTheLargerOfItsFloors) {
                               .kernel_width = 3,
                               .stride = 1,
                               .padding = 1};
-    runtime.make_convolution(problem)->run(stream, {});
+    runtime.make_convolution(problem, {})->run(stream, {});
     return runtime.spans().back().seconds();
   };
   const double pixels = 128.0 * 32 * 32;

@@ -297,7 +297,7 @@ TEST_F(QueuedSteps, TheirVotesAreThoseOfTheHost) {
         engine::cuda::StepReport report{};
         std::array<float, kVoteFloats> votes{};
         const engine::cuda::WriteVotes kernel{&result, &numbers, &report, votes.data()};
-        kernel.run(0, {}, nullptr);
+        kernel.run({});
         EXPECT_EQ(
             votes,
             as_floats({.stop = stop, .not_finite = !std::isfinite(loss), .enough = enough, .loss = loss}))

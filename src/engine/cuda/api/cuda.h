@@ -12,17 +12,19 @@
 #include "base/error.h"
 #include "engine/cuda/kernels/kernel.h"
 
+// CUDA's own names of what its handles point to.
+struct CUstream_st;
+struct CUevent_st;
+struct CUgraph_st;
+struct CUgraphExec_st;
+
 namespace paceline::engine::cuda {
 
-using CudaStatus = int;                            ///< cudaError_t
-struct CudaStreamObject;                           ///< what a cudaStream_t points to
-struct CudaEventObject;                            ///< what a cudaEvent_t points to
-struct CudaGraphObject;                            ///< what a cudaGraph_t points to
-struct CudaGraphExecObject;                        ///< what a cudaGraphExec_t points to
-using CudaStreamHandle = CudaStreamObject*;        ///< cudaStream_t
-using CudaEventHandle = CudaEventObject*;          ///< cudaEvent_t
-using CudaGraphHandle = CudaGraphObject*;          ///< cudaGraph_t
-using CudaGraphExecHandle = CudaGraphExecObject*;  ///< cudaGraphExec_t
+using CudaStatus = int;                       ///< cudaError_t
+using CudaStreamHandle = CUstream_st*;        ///< cudaStream_t
+using CudaEventHandle = CUevent_st*;          ///< cudaEvent_t
+using CudaGraphHandle = CUgraph_st*;          ///< cudaGraph_t
+using CudaGraphExecHandle = CUgraphExec_st*;  ///< cudaGraphExec_t
 
 // The values of cudaError_t that this program distinguishes.
 constexpr CudaStatus kCudaSuccess = 0;

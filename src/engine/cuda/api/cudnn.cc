@@ -9,33 +9,19 @@
 #include "base/error.h"
 
 namespace paceline::engine::cuda {
-namespace {
-
-template <typename Function>
-void find(const base::SharedLibrary& library, Function*& function, const char* name) {
-  if (!library.find(name, function))
-    base::fail(base::ErrorKind::device, "cuDNN: {} has no function {}; install another cuDNN 9", library.path,
-               name);
-}
-
-}  // namespace
 
 void forbid_tf32() { ::setenv("NVIDIA_TF32_OVERRIDE", "0", 1); }
 
 CudnnApi cudnn_api(const base::SharedLibrary& library) {
   CudnnApi api;
-  find(library, api.cudnnGetVersion, "cudnnGetVersion");
-  find(library, api.cudnnGetErrorString, "cudnnGetErrorString");
-  find(library, api.cudnnGetLastErrorString, "cudnnGetLastErrorString");
-  find(library, api.cudnnCreate, "cudnnCreate");
-  find(library, api.cudnnDestroy, "cudnnDestroy");
-  find(library, api.cudnnSetStream, "cudnnSetStream");
-  find(library, api.cudnnBackendCreateDescriptor, "cudnnBackendCreateDescriptor");
-  find(library, api.cudnnBackendDestroyDescriptor, "cudnnBackendDestroyDescriptor");
-  find(library, api.cudnnBackendSetAttribute, "cudnnBackendSetAttribute");
-  find(library, api.cudnnBackendGetAttribute, "cudnnBackendGetAttribute");
-  find(library, api.cudnnBackendFinalize, "cudnnBackendFinalize");
-  find(library, api.cudnnBackendExecute, "cudnnBackendExecute");
+  const auto find = [&](auto*& function, const char* name) {
+    if (!library.find(name, function))
+      base::fail(base::ErrorKind::device, "cuDNN: {} has no function {}; install another cuDNN 9",
+                 library.path, name);
+  };
+#define PACELINE_FIND(Result, name, parameters) find(api.name, #name);
+  PACELINE_CUDNN_FUNCTIONS(PACELINE_FIND)
+#undef PACELINE_FIND
   return api;
 }
 

@@ -140,23 +140,31 @@ constexpr int kBehaviorNotes = 5;                            // CUDNN_BEHAVIOR_N
 
 }  // namespace cudnn
 
+/// cuDNN's functions: F(what it returns, name, parameters).
+#define PACELINE_CUDNN_FUNCTIONS(F)                                                                         \
+  F(std::size_t, cudnnGetVersion, ())                                                                       \
+  F(const char*, cudnnGetErrorString, (cudnn::Status))                                                      \
+  F(void, cudnnGetLastErrorString, (char* text, std::size_t size))                                          \
+  F(cudnn::Status, cudnnCreate, (cudnn::Handle*))                                                           \
+  F(cudnn::Status, cudnnDestroy, (cudnn::Handle))                                                           \
+  F(cudnn::Status, cudnnSetStream, (cudnn::Handle, void* cuda_stream))                                      \
+  F(cudnn::Status, cudnnBackendCreateDescriptor, (cudnn::DescriptorType, cudnn::RawDescriptor*))            \
+  F(cudnn::Status, cudnnBackendDestroyDescriptor, (cudnn::RawDescriptor))                                   \
+  F(cudnn::Status, cudnnBackendSetAttribute,                                                                \
+    (cudnn::RawDescriptor, cudnn::Attribute, cudnn::AttributeType, std::int64_t count,                      \
+     const void* elements))                                                                                 \
+  F(cudnn::Status, cudnnBackendGetAttribute,                                                                \
+    (cudnn::RawDescriptor, cudnn::Attribute, cudnn::AttributeType, std::int64_t most, std::int64_t * count, \
+     void* elements))                                                                                       \
+  F(cudnn::Status, cudnnBackendFinalize, (cudnn::RawDescriptor))                                            \
+  F(cudnn::Status, cudnnBackendExecute,                                                                     \
+    (cudnn::Handle, cudnn::RawDescriptor plan, cudnn::RawDescriptor variant_pack))
+
 /// cuDNN's functions, under their own names.
 struct CudnnApi {
-  std::size_t (*cudnnGetVersion)() = nullptr;
-  const char* (*cudnnGetErrorString)(cudnn::Status) = nullptr;
-  void (*cudnnGetLastErrorString)(char* text, std::size_t size) = nullptr;
-  cudnn::Status (*cudnnCreate)(cudnn::Handle*) = nullptr;
-  cudnn::Status (*cudnnDestroy)(cudnn::Handle) = nullptr;
-  cudnn::Status (*cudnnSetStream)(cudnn::Handle, void* cuda_stream) = nullptr;
-  cudnn::Status (*cudnnBackendCreateDescriptor)(cudnn::DescriptorType, cudnn::RawDescriptor*) = nullptr;
-  cudnn::Status (*cudnnBackendDestroyDescriptor)(cudnn::RawDescriptor) = nullptr;
-  cudnn::Status (*cudnnBackendSetAttribute)(cudnn::RawDescriptor, cudnn::Attribute, cudnn::AttributeType,
-                                            std::int64_t count, const void* elements) = nullptr;
-  cudnn::Status (*cudnnBackendGetAttribute)(cudnn::RawDescriptor, cudnn::Attribute, cudnn::AttributeType,
-                                            std::int64_t most, std::int64_t* count, void* elements) = nullptr;
-  cudnn::Status (*cudnnBackendFinalize)(cudnn::RawDescriptor) = nullptr;
-  cudnn::Status (*cudnnBackendExecute)(cudnn::Handle, cudnn::RawDescriptor plan,
-                                       cudnn::RawDescriptor variant_pack) = nullptr;
+#define PACELINE_MEMBER(Result, name, parameters) Result(*name) parameters = nullptr;
+  PACELINE_CUDNN_FUNCTIONS(PACELINE_MEMBER)
+#undef PACELINE_MEMBER
 };
 
 /// Disables TF32 in NVIDIA's libraries for this process, by an environment variable: otherwise cuDNN's

@@ -10,32 +10,17 @@ namespace paceline::engine::cuda::cudnn {
 namespace {
 
 const char* name_of_descriptor(DescriptorType type) {
-  switch (type) {
-    case DescriptorType::convolution:
-      return "a convolution's geometry";
-    case DescriptorType::engine:
-      return "an engine";
-    case DescriptorType::engine_config:
-      return "an engine's configuration";
-    case DescriptorType::heuristics:
-      return "the heuristics";
-    case DescriptorType::execution_plan:
-      return "an execution plan";
-    case DescriptorType::knob_choice:
-      return "an engine's knob";
-    case DescriptorType::convolution_forward:
-    case DescriptorType::convolution_backward_weights:
-    case DescriptorType::convolution_backward_data:
-      return "a convolution";
-    case DescriptorType::operation_graph:
-      return "an operation graph";
-    case DescriptorType::variant_pack:
-      return "a plan's arguments";
-    case DescriptorType::tensor:
-      return "a tensor";
-    default:
-      return "device properties";
-  }
+  using enum DescriptorType;
+  constexpr std::pair<DescriptorType, const char*> kNames[] = {
+      {convolution, "a convolution's geometry"},    {engine, "an engine"},
+      {engine_config, "an engine's configuration"}, {heuristics, "the heuristics"},
+      {execution_plan, "an execution plan"},        {knob_choice, "an engine's knob"},
+      {convolution_forward, "a convolution"},       {convolution_backward_weights, "a convolution"},
+      {convolution_backward_data, "a convolution"}, {operation_graph, "an operation graph"},
+      {variant_pack, "a plan's arguments"},         {tensor, "a tensor"}};
+  for (const auto& [known, name] : kNames)
+    if (known == type) return name;
+  return "device properties";
 }
 
 }  // namespace

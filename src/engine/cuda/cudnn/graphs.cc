@@ -13,23 +13,14 @@ TensorLayout channels_last(std::int64_t n, std::int64_t c, std::int64_t h, std::
   return {{n, c, h, w}, {h * w * c, 1, w * c, c}};
 }
 
-template <typename... Args>
-void require_of_graph(bool holds, const ConvProblem& problem, fmt::format_string<Args...> rule,
-                      Args&&... args) {
-  if (!holds)
-    base::fail(base::ErrorKind::device, "convolution ({}): {}", describe(problem),
-               fmt::format(rule, std::forward<Args>(args)...));
-}
-
 void require_layout(const TensorLayout& tensor, const char* name, std::int64_t elements,
                     const ConvProblem& problem) {
   const auto& [n, c, h, w] = tensor.sizes;
-  require_of_graph(
-      tensor.strides == channels_last(n, c, h, w).strides, problem,
-      "the {}'s strides must be those of channels that lie beside one another, [{}], but are [{}]", name,
-      fmt::join(channels_last(n, c, h, w).strides, ", "), fmt::join(tensor.strides, ", "));
-  require_of_graph(tensor.elements() == elements, problem, "the {} must have {} elements, but has {}", name,
-                   elements, tensor.elements());
+  require_of(problem, tensor.strides == channels_last(n, c, h, w).strides,
+             "the {}'s strides must be those of channels that lie beside one another, [{}], but are [{}]",
+             name, fmt::join(channels_last(n, c, h, w).strides, ", "), fmt::join(tensor.strides, ", "));
+  require_of(problem, tensor.elements() == elements, "the {} must have {} elements, but has {}", name,
+             elements, tensor.elements());
 }
 
 /// The attributes that set the tensors of an operation.
@@ -69,14 +60,9 @@ OperationAttributes attributes_of(ConvDirection direction) {
 }
 
 DataType data_type(Precision precision) {
-  switch (precision) {
-    case Precision::f32:
-      return DataType::f32;
-    case Precision::bf16:
-      return DataType::bf16;
-    default:
-      return DataType::f16;
-  }
+  return precision == Precision::f32    ? DataType::f32
+         : precision == Precision::bf16 ? DataType::bf16
+                                        : DataType::f16;
 }
 
 Descriptor tensor(const CallSite& site, const TensorLayout& layout, std::int64_t id, Precision precision) {
@@ -116,17 +102,6 @@ TargetDevice TargetDevice::described(const CudnnApi& api, std::string_view json)
   return {api, std::move(properties)};
 }
 
-TargetDevice TargetDevice::numbered(const CudnnApi& api, int device) {
-  Descriptor properties({&api, fmt::format("device {}", device)}, DescriptorType::device_properties);
-  properties.set_integer32(Attribute::device_properties_device_id, device).finalize();
-  return {api, std::move(properties)};
-}
-
-std::string TargetDevice::json() const {
-  base::expects(properties_.has_value(), "only a described device has a text");
-  return properties_->text(Attribute::device_properties_json);
-}
-
 void TargetDevice::apply_to_graph(Descriptor& graph) const {
   if (!properties_) graph.set(Attribute::graph_handle, handle_);
 }
@@ -151,19 +126,19 @@ ConvTensors conv_tensors(const ConvProblem& p) {
 void check(const ConvTensors& tensors, const ConvProblem& problem) {
   const auto& [src, weight, dst] = tensors;
   // cuDNN takes the quotient of these for the number of groups.
-  require_of_graph(weight.sizes[kChannels] * problem.groups == src.sizes[kChannels], problem,
-                   "the weight's channels must be the input's, {}, over the number of groups, {}, but are {}",
-                   src.sizes[kChannels], problem.groups, weight.sizes[kChannels]);
-  require_of_graph(weight.sizes[kSamples] == dst.sizes[kChannels], problem,
-                   "the weight must make the output's {} channels, but makes {}", dst.sizes[kChannels],
-                   weight.sizes[kSamples]);
-  require_of_graph(src.sizes[kSamples] == problem.samples && dst.sizes[kSamples] == problem.samples, problem,
-                   "input and output must have {} samples, but have {} and {}", problem.samples,
-                   src.sizes[kSamples], dst.sizes[kSamples]);
-  require_of_graph(
-      weight.sizes[kHeight] == problem.kernel_height && weight.sizes[kWidth] == problem.kernel_width, problem,
-      "the weight must be {}x{}, but is {}x{}", problem.kernel_height, problem.kernel_width,
-      weight.sizes[kHeight], weight.sizes[kWidth]);
+  require_of(problem, weight.sizes[kChannels] * problem.groups == src.sizes[kChannels],
+             "the weight's channels must be the input's, {}, over the number of groups, {}, but are {}",
+             src.sizes[kChannels], problem.groups, weight.sizes[kChannels]);
+  require_of(problem, weight.sizes[kSamples] == dst.sizes[kChannels],
+             "the weight must make the output's {} channels, but makes {}", dst.sizes[kChannels],
+             weight.sizes[kSamples]);
+  require_of(problem, src.sizes[kSamples] == problem.samples && dst.sizes[kSamples] == problem.samples,
+             "input and output must have {} samples, but have {} and {}", problem.samples,
+             src.sizes[kSamples], dst.sizes[kSamples]);
+  require_of(problem,
+             weight.sizes[kHeight] == problem.kernel_height && weight.sizes[kWidth] == problem.kernel_width,
+             "the weight must be {}x{}, but is {}x{}", problem.kernel_height, problem.kernel_width,
+             weight.sizes[kHeight], weight.sizes[kWidth]);
   require_layout(src, "input", problem.src_elements(), problem);
   require_layout(weight, "weight", problem.weight_elements(), problem);
   require_layout(dst, "output", problem.dst_elements(), problem);

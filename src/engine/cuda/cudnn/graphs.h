@@ -25,14 +25,8 @@ class TargetDevice {
   ///
   /// Errors   Error(device) if cuDNN does not accept the text
   [[nodiscard]] static TargetDevice described(const CudnnApi& api, std::string_view json);
-  /// The description of device `device` of this process.
-  [[nodiscard]] static TargetDevice numbered(const CudnnApi& api, int device);
 
   [[nodiscard]] const CudnnApi& api() const { return *api_; }
-  /// The JSON text of the device's properties.
-  ///
-  /// Requires  made by described() or numbered()
-  [[nodiscard]] std::string json() const;
   // Each sets the device in a descriptor that is not finalised yet.
   void apply_to_graph(Descriptor& graph) const;
   void apply_to_heuristics(Descriptor& heuristics) const;

@@ -61,6 +61,23 @@ class Planner {
 
   [[nodiscard]] EngineList engines(HeuristicsMode mode) const { return {device_, *graph_, mode}; }
 
+  /// Calls visit(config) for one engine after the other until it returns a plan, and returns that.
+  template <typename Visit>
+  std::optional<Plan> first_of_engines(const Visit& visit) const {
+    for (const HeuristicsMode mode : kModes) {
+      const EngineList list = engines(mode);
+      // Reading the whole list takes most of the time, and usually one of the first engines is wanted.
+      std::size_t tried = 0;
+      for (const std::int64_t most : {kFirstRead, list.count()}) {
+        std::vector<EngineConfig> configs = list.first(most);
+        for (; tried < configs.size(); ++tried)
+          if (auto plan = visit(std::move(configs[tried]))) return plan;
+        if (most >= list.count()) break;
+      }
+    }
+    return std::nullopt;
+  }
+
   /// Empty if the engine does not qualify.
   std::optional<Plan> plan(EngineConfig config) {
     if (const auto reason = refusal(config.facts, problem_.precision)) return refuse(*reason);
@@ -130,11 +147,6 @@ class Planner {
 
 }  // namespace
 
-std::string name_of(const EngineFacts& engine) {
-  return engine.knobs.empty() ? fmt::format("engine {}", engine.index)
-                              : fmt::format("engine {} ({})", engine.index, engine.knobs);
-}
-
 std::optional<std::string> refusal(const EngineFacts& engine, Precision precision) {
   if (!engine.deterministic) return "other bits each time";
   if (engine.reduces_precision) return "computing in less than fp32";
@@ -164,21 +176,12 @@ std::vector<EngineConfig> EngineList::first(std::int64_t most) const {
 Plan first_plan(const TargetDevice& device, const ConvProblem& problem, std::size_t workspace_limit) {
   Planner planner(device, problem, workspace_limit);
   std::vector<EngineConfig> slow_to_plan;
-  for (const HeuristicsMode mode : kModes) {
-    const EngineList engines = planner.engines(mode);
-    // Reading the whole list takes most of the time, and usually one of the first engines qualifies.
-    std::size_t tried = 0;
-    for (const std::int64_t most : {kFirstRead, engines.count()}) {
-      std::vector<EngineConfig> configs = engines.first(most);
-      for (; tried < configs.size(); ++tried) {
-        if (configs[tried].facts.compiled_at_run_time)
-          slow_to_plan.push_back(std::move(configs[tried]));
-        else if (auto plan = planner.plan(std::move(configs[tried])))
-          return std::move(*plan);
-      }
-      if (most >= engines.count()) break;
-    }
-  }
+  auto found = planner.first_of_engines([&](EngineConfig config) -> std::optional<Plan> {
+    if (!config.facts.compiled_at_run_time) return planner.plan(std::move(config));
+    slow_to_plan.push_back(std::move(config));
+    return std::nullopt;
+  });
+  if (found) return std::move(*found);
   for (EngineConfig& config : slow_to_plan)
     if (auto plan = planner.plan(std::move(config))) return std::move(*plan);
   planner.fail();
@@ -228,19 +231,13 @@ Plan named_plan(const TargetDevice& device, const ConvProblem& problem, const st
     throw AlgorithmRefused(problem, algorithm,
                            fmt::format("is of another version than cuDNN {} here", version));
   Planner planner(device, problem, workspace_limit);
-  for (const HeuristicsMode mode : kModes) {
-    const EngineList engines = planner.engines(mode);
-    std::size_t tried = 0;
-    for (const std::int64_t most : {kFirstRead, engines.count()}) {
-      std::vector<EngineConfig> configs = engines.first(most);
-      for (; tried < configs.size(); ++tried) {
-        if (algorithm_of(device.api(), configs[tried].facts) != algorithm) continue;
-        if (auto plan = planner.plan(std::move(configs[tried]))) return std::move(*plan);
-        throw AlgorithmRefused(problem, algorithm, "was refused: " + planner.last_reason());
-      }
-      if (most >= engines.count()) break;
-    }
-  }
+  auto found = planner.first_of_engines([&](EngineConfig config) -> std::optional<Plan> {
+    if (algorithm_of(device.api(), config.facts) != algorithm) return std::nullopt;
+    auto plan = planner.plan(std::move(config));
+    if (!plan) throw AlgorithmRefused(problem, algorithm, "was refused: " + planner.last_reason());
+    return plan;
+  });
+  if (found) return std::move(*found);
   throw AlgorithmRefused(problem, algorithm,
                          fmt::format("is not an engine that cuDNN {} proposes for it", version));
 }

@@ -28,9 +28,6 @@ struct EngineFacts {
   bool operator==(const EngineFacts&) const = default;
 };
 
-/// "engine 62 (2=5 14=1)"
-[[nodiscard]] std::string name_of(const EngineFacts& engine);
-
 /// Why this engine must not be used at that precision: it is not deterministic, or computes with less than
 /// the requested precision (f32 excludes TF32 and therefore tensor cores). Empty if it may be used.
 [[nodiscard]] std::optional<std::string> refusal(const EngineFacts& engine, Precision precision);

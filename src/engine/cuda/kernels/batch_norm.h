@@ -152,8 +152,7 @@ struct BatchNormRunning {
   double* statistics;         ///< [3][channels], as BatchNormStatistics writes them, for backward; null: none
 
   [[nodiscard]] Grid grid() const { return grid_for(channels); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t c = at.global(); c < channels; c += at.global_count()) {
       const bool is_used = c < used;
       const double variance = is_used ? static_cast<double>(running_var[c]) : 0;
@@ -183,8 +182,7 @@ struct BatchNormApply {
   bool relu;
 
   [[nodiscard]] Grid grid() const { return columns.grid(); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const Columns::Part part = columns.part(at);
     if (!part.is_inside || part.first >= part.end) return;
     const Float8 mean = load8(parameters.mean(part.group, columns.channels) + part.channel);

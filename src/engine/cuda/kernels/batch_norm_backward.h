@@ -276,8 +276,7 @@ struct BatchNormGradientApply {
   T* d_src;
 
   [[nodiscard]] Grid grid() const { return columns.grid(); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     using Rows = MaskedRows<T, kMask, false>;
     const Columns::Part part = columns.part(at);
     if (!part.is_inside || part.first >= part.end) return;

@@ -20,8 +20,7 @@ struct CopyChannels {
   int dst_channels, to, to_step;
 
   [[nodiscard]] Grid grid() const { return grid_for(rows * channels); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t i = at.global(); i < rows * channels; i += at.global_count()) {
       const std::int64_t row = i / channels, channel = i % channels;
       dst[row * dst_channels + to + channel * to_step] = src[row * src_channels + from + channel * from_step];

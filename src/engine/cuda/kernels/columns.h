@@ -224,8 +224,7 @@ struct BiasAdd {
   bool relu;
 
   [[nodiscard]] Grid grid() const { return columns.grid(); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const Columns::Part part = columns.part(at);
     if (!part.is_inside) return;
     Float8 b{};

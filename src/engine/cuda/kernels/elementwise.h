@@ -64,8 +64,7 @@ struct Dropout {
     return std::int64_t{samples} * (pixels / pixels_at_once()) * (channels / kVector);
   }
   [[nodiscard]] Grid grid() const { return grid_for(items()); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const int lanes = channels / kVector;
     for (std::int64_t item = at.global(); item < items(); item += at.global_count()) {
       const int channel = static_cast<int>(item % lanes) * kVector;
@@ -154,8 +153,7 @@ struct StochasticDepth {
   float scale;               ///< float(1 / (1 - probability))
 
   [[nodiscard]] Grid grid() const { return grid_for(samples * vectors); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t v = at.global(); v < samples * vectors; v += at.global_count()) {
       const auto position =
           static_cast<std::uint32_t>(step->first_position) + static_cast<std::uint32_t>(v / vectors);
@@ -255,8 +253,7 @@ struct Map1 {
   std::int64_t vectors;
 
   [[nodiscard]] Grid grid() const { return grid_for(vectors); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t i = at.global(); i < vectors; i += at.global_count()) {
       Float8 x = load8(src + i * kVector);
       PACELINE_UNROLL
@@ -275,8 +272,7 @@ struct Map2 {
   std::int64_t vectors;
 
   [[nodiscard]] Grid grid() const { return grid_for(vectors); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t i = at.global(); i < vectors; i += at.global_count()) {
       Float8 x = load8(first + i * kVector);
       const Float8 y = load8(second + i * kVector);

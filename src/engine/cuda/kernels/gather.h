@@ -27,8 +27,7 @@ struct InputImages {
   int padded;
 
   [[nodiscard]] Grid grid() const { return grid_for(pixels * (padded / kVector)); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const int vectors = padded / kVector;
     for (std::int64_t i = at.global(); i < pixels * vectors; i += at.global_count()) {
       const std::int64_t pixel = i / vectors;
@@ -64,8 +63,7 @@ struct GatherImages {
   int padded;
 
   [[nodiscard]] Grid grid() const { return grid_for(pixels * (padded / kVector)); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const int vectors = padded / kVector, area = height * width;
     for (std::int64_t i = at.global(); i < pixels * vectors; i += at.global_count()) {
       const std::int64_t pixel = i / vectors;

@@ -19,35 +19,20 @@ struct GradientSquares {
   const float* gradients;
   double* partial;  ///< [chunk_count]
 
-  static constexpr int kSecond = 16;  ///< threads in phase 1
-  [[nodiscard]] Grid grid() const {
-    return {.blocks = chunk_count,
-            .threads = kMostThreads,
-            .shared_bytes =
-                kMostThreads * static_cast<int>(sizeof(float)) + kSecond * static_cast<int>(sizeof(double))};
-  }
+  [[nodiscard]] Grid grid() const { return ChunkSums<1>::grid(chunk_count); }
   [[nodiscard]] PACELINE_HD int phases() const { return 3; }
   PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
-    auto* second = reinterpret_cast<double*>(shared);
-    float* first = shared + 2 * kSecond;  // behind the doubles
-    if (phase == 0) {
-      const LarsChunk chunk = chunks[at.block];
-      first[at.thread] = sum_of_squares(gradients + chunk.begin, chunk.count, at);
-    } else if (phase == 1 && at.thread < kSecond) {
-      double sum = 0;
-      for (int i = at.thread; i < at.threads; i += kSecond) sum += static_cast<double>(first[i]);
-      second[at.thread] = sum;
-    } else if (phase == 2 && at.thread == 0) {
-      double sum = 0;
-      for (int i = 0; i < kSecond; ++i) sum += second[i];
-      partial[at.block] = sum;
-    }
+    if (phase > 0) return ChunkSums<1>::add(phase, at, shared, partial + at.block);
+    const LarsChunk chunk = chunks[at.block];
+    ChunkSums<1>::of_threads(shared)[at.thread] = sum_of_squares(gradients + chunk.begin, chunk.count, at);
   }
 };
 
 /// The sum of `count` partial sums in a fixed order, by one block of kSumThreads threads: phases 0 and 1, and
 /// thread 0 has it in phase 1.
 constexpr int kSumThreads = 256;
+constexpr Grid kGridOfSum{
+    .blocks = 1, .threads = kSumThreads, .shared_bytes = kSumThreads * static_cast<int>(sizeof(double))};
 PACELINE_HD double sum_of_partial(const double* partial, int count, int phase, const ThreadIndex& at,
                                   double* sums) {
   double sum = 0;
@@ -68,10 +53,7 @@ struct AddSquares {
   int chunk_count;
   double* sum;
 
-  [[nodiscard]] Grid grid() const {
-    return {
-        .blocks = 1, .threads = kSumThreads, .shared_bytes = kSumThreads * static_cast<int>(sizeof(double))};
-  }
+  [[nodiscard]] Grid grid() const { return kGridOfSum; }
   [[nodiscard]] PACELINE_HD int phases() const { return 2; }
   PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
     const double all = sum_of_partial(partial, chunk_count, phase, at, reinterpret_cast<double*>(shared));

@@ -24,18 +24,18 @@ void loop(const void* arguments, const Grid& grid, HostOrder order) {
   // An array of doubles, so that it is aligned for them. Filled with a value that is NaN as double and as
   // float.
   std::vector<double> shared((static_cast<std::size_t>(grid.shared_bytes) + 7) / 8);
-  const int phases = kernel.phases();
+  const int phases = phases_of(kernel);
   const auto place = [&](int i, int count) { return order == HostOrder::ascending ? i : count - 1 - i; };
   for (int block = 0; block < grid.blocks; ++block) {
     std::ranges::fill(shared, std::bit_cast<double>(~std::uint64_t{0}));
     for (int phase = 0; phase < phases; ++phase)
       for (int thread = 0; thread < grid.threads; ++thread)
-        kernel.run(phase,
-                   {.block = place(block, grid.blocks),
-                    .blocks = grid.blocks,
-                    .thread = place(thread, grid.threads),
-                    .threads = grid.threads},
-                   reinterpret_cast<float*>(shared.data()));
+        run_phase(kernel, phase,
+                  {.block = place(block, grid.blocks),
+                   .blocks = grid.blocks,
+                   .thread = place(thread, grid.threads),
+                   .threads = grid.threads},
+                  reinterpret_cast<float*>(shared.data()));
   }
 }
 

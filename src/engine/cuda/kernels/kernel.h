@@ -3,17 +3,20 @@
 /// Defines what a kernel of the CUDA engine is: a struct that is compiled from the same source for host and
 /// device.
 ///
-/// A kernel is a trivially copyable struct of pointers into device memory and sizes. Its threads form blocks.
-/// It runs in phases: all threads of a block finish a phase before the next begins, and only `shared` memory
-/// carries values from one phase to the next:
+/// A kernel is a trivially copyable struct of pointers into device memory and sizes. Its threads form blocks:
 ///
 ///     struct Scale {
 ///       float* values;
 ///       std::int64_t count;
-///       Grid grid() const;                  // host only
-///       PACELINE_HD int phases() const { return 1; }
-///       PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const;
+///       Grid grid() const;  // host only
+///       PACELINE_HD void run(const ThreadIndex& at) const;
 ///     };
+///
+/// One whose threads pass values to one another runs in phases: all threads of a block finish a phase before
+/// the next begins, and only `shared` memory carries values from one phase to the next:
+///
+///       PACELINE_HD int phases() const;
+///       PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const;
 ///
 /// The device wrapper (device.cu) puts __syncthreads() between phases; the host loop (host.cc) runs all
 /// threads of a block through a phase before the next. There are no shuffles, no atomics and no contraction
@@ -23,6 +26,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #ifdef __CUDACC__
 #define PACELINE_HD __host__ __device__ __forceinline__
@@ -69,6 +73,26 @@ struct ThreadIndex {
   [[nodiscard]] PACELINE_HD std::int64_t global() const { return std::int64_t{block} * threads + thread; }
   [[nodiscard]] PACELINE_HD std::int64_t global_count() const { return std::int64_t{blocks} * threads; }
 };
+
+template <typename Kernel, typename = void>
+constexpr bool kHasPhases = false;
+template <typename Kernel>
+constexpr bool kHasPhases<Kernel, std::void_t<decltype(&Kernel::phases)>> = true;
+
+template <typename Kernel>
+PACELINE_HD int phases_of(const Kernel& kernel) {
+  if constexpr (kHasPhases<Kernel>)
+    return kernel.phases();
+  else
+    return 1;
+}
+template <typename Kernel>
+PACELINE_HD void run_phase(const Kernel& kernel, int phase, const ThreadIndex& at, float* shared) {
+  if constexpr (kHasPhases<Kernel>)
+    kernel.run(phase, at, shared);
+  else
+    kernel.run(at);
+}
 
 /// The upper half of a float, like base::BFloat16.
 struct Bf16 {
@@ -144,8 +168,7 @@ struct ArrayFill {
   float value;
 
   [[nodiscard]] Grid grid() const { return grid_for(count); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t i = at.global(); i < count; i += at.global_count()) dst[i] = value;
   }
 };
@@ -156,8 +179,7 @@ struct ArrayCopy {
   std::int64_t count;
 
   [[nodiscard]] Grid grid() const { return grid_for(count); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t i = at.global(); i < count; i += at.global_count()) dst[i] = src[i];
   }
 };
@@ -170,8 +192,7 @@ struct ArrayAdd {
   std::int64_t count;
 
   [[nodiscard]] Grid grid() const { return grid_for((count + 3) / 4); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const std::int64_t step = at.global_count();
     std::int64_t i = at.global();
     for (; i + 3 * step < count; i += 4 * step) {  // eight loads in flight
@@ -196,8 +217,7 @@ struct ArrayMix {
   float keep, rest;
 
   [[nodiscard]] Grid grid() const { return grid_for(count); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t i = at.global(); i < count; i += at.global_count())
       dst[i] = keep * dst[i] + rest * src[i];
   }
@@ -213,8 +233,7 @@ struct ArrayTreeLevel {
   int parts, distance;
 
   [[nodiscard]] Grid grid() const { return grid_for(count); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const bool is_last = 2 * distance >= parts;
     for (std::int64_t i = at.global(); i < count; i += at.global_count())
       for (int into = 0; into + distance < parts; into += 2 * distance) {
@@ -253,20 +272,15 @@ PACELINE_HD void store16(const Words4& words, void* to) {
 #endif
 }
 
-/// Eight channels as stored. A thread can load several before it converts and computes.
+/// Eight channels as stored. A thread can load several before it converts and computes. T: float, or a type
+/// of two bytes.
 template <typename T>
-struct Raw8;
+struct Raw8 {
+  Words4 all;
+};
 template <>
 struct Raw8<float> {
   Words4 half[2];
-};
-template <>
-struct Raw8<Bf16> {
-  Words4 all;
-};
-template <>
-struct Raw8<Half> {
-  Words4 all;
 };
 
 /// Eight channels as fp32.
@@ -275,8 +289,10 @@ struct Float8 {
 };
 
 PACELINE_HD Raw8<float> load_raw(const float* from) { return {{load16(from), load16(from + 4)}}; }
-PACELINE_HD Raw8<Bf16> load_raw(const Bf16* from) { return {load16(from)}; }
-PACELINE_HD Raw8<Half> load_raw(const Half* from) { return {load16(from)}; }
+template <typename T>
+PACELINE_HD Raw8<T> load_raw(const T* from) {
+  return {load16(from)};
+}
 
 PACELINE_HD Float8 to_float8(const Raw8<float>& raw) {
   Float8 result;

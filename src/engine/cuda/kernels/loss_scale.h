@@ -34,8 +34,7 @@ struct UnscaleGradients {
   [[nodiscard]] Grid grid() const {
     return {.blocks = chunk_count, .threads = kMostThreads, .shared_bytes = 0};
   }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const LarsChunk chunk = chunks[at.block];
     const float factor = 1 / scale->state.scale;
     for (std::int32_t i = at.thread; i < chunk.count; i += at.threads) gradients[chunk.begin + i] *= factor;
@@ -51,10 +50,7 @@ struct JudgeLossScale {
   const std::int32_t* is_halted;  ///< of JudgeVotes: such a step counts for nothing
   DeviceLossScale* scale;
 
-  [[nodiscard]] Grid grid() const {
-    return {
-        .blocks = 1, .threads = kSumThreads, .shared_bytes = kSumThreads * static_cast<int>(sizeof(double))};
-  }
+  [[nodiscard]] Grid grid() const { return kGridOfSum; }
   [[nodiscard]] PACELINE_HD int phases() const { return 2; }
   PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
     const double sum = sum_of_partial(partial, chunk_count, phase, at, reinterpret_cast<double*>(shared));

@@ -27,8 +27,7 @@ struct PlaceImage {
     return std::int64_t{samples} * to_image.height * to_image.width * to_image.padded;
   }
   [[nodiscard]] Grid grid() const { return grid_for(elements()); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t i = at.global(); i < elements(); i += at.global_count()) {
       const std::int64_t pixel = i / to_image.padded, line = pixel / to_image.width;
       const std::int64_t k = i % to_image.padded, c = k - channel;

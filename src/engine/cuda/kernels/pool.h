@@ -104,8 +104,7 @@ struct MaxPoolForward {
   std::uint16_t* winner;  ///< [N][P][Q][channels]; null: not stored
 
   [[nodiscard]] Grid grid() const { return grid_for(shape.dst_vectors()); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t v = at.global(); v < shape.dst_vectors(); v += at.global_count()) {
       const auto pixel = shape.pixel(v, shape.rows.positions, shape.columns.positions);
       const int top = shape.rows.origin(pixel.y), left = shape.columns.origin(pixel.x);
@@ -146,8 +145,7 @@ struct MaxPoolBackward {
   T* d_src;
 
   [[nodiscard]] Grid grid() const { return grid_for(shape.src_vectors()); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t v = at.global(); v < shape.src_vectors(); v += at.global_count()) {
       const auto pixel = shape.pixel(v, shape.rows.size, shape.columns.size);
       const int end_p = shape.rows.end_window(pixel.y);
@@ -179,8 +177,7 @@ struct AveragePoolForward {
   T* dst;
 
   [[nodiscard]] Grid grid() const { return grid_for(shape.dst_vectors()); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t v = at.global(); v < shape.dst_vectors(); v += at.global_count()) {
       const auto pixel = shape.pixel(v, shape.rows.positions, shape.columns.positions);
       const float share = shape.share(pixel.y, pixel.x);
@@ -207,8 +204,7 @@ struct AveragePoolBackward {
   T* d_src;
 
   [[nodiscard]] Grid grid() const { return grid_for(shape.src_vectors()); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t v = at.global(); v < shape.src_vectors(); v += at.global_count()) {
       const auto pixel = shape.pixel(v, shape.rows.size, shape.columns.size);
       const int end_p = shape.rows.end_window(pixel.y);
@@ -240,8 +236,7 @@ struct GlobalAveragePoolForward {
   [[nodiscard]] Grid grid() const {
     return {.blocks = static_cast<int>((vectors() + 63) / 64), .threads = 64, .shared_bytes = 0};
   }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const int lanes = channels / kVector;
     const std::int64_t v = at.global(), sample = v / lanes;
     if (sample >= samples) return;
@@ -272,8 +267,7 @@ struct GlobalAveragePoolBackward {
     return std::int64_t{samples} * pixels * (channels / kVector);
   }
   [[nodiscard]] Grid grid() const { return grid_for(vectors()); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const int lanes = channels / kVector;
     for (std::int64_t v = at.global(); v < vectors(); v += at.global_count()) {
       const std::int64_t sample = v / lanes / pixels;

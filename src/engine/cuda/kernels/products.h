@@ -20,8 +20,7 @@ struct Scale {
 
   [[nodiscard]] PACELINE_HD std::int64_t vectors() const { return items * pixels * (channels / kVector); }
   [[nodiscard]] Grid grid() const { return grid_for(vectors()); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const int lanes = channels / kVector;
     for (std::int64_t v = at.global(); v < vectors(); v += at.global_count()) {
       Float8 x = load8(src + v * kVector);
@@ -47,8 +46,7 @@ struct ScaleGradient {
 
   [[nodiscard]] PACELINE_HD std::int64_t vectors() const { return items * (channels / kVector); }
   [[nodiscard]] Grid grid() const { return grid_for(vectors()); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const int lanes = channels / kVector;
     for (std::int64_t v = at.global(); v < vectors(); v += at.global_count()) {
       const std::int64_t first = (v / lanes * pixels * lanes + v % lanes) * kVector;

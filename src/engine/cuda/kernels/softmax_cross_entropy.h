@@ -216,8 +216,7 @@ struct SoftmaxBackward {
   const LossScale* loss_scale = nullptr;             ///< null: 1
 
   [[nodiscard]] Grid grid() const { return grid_for(std::int64_t{samples} * padded); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const double everywhere = label_smoothing / classes;
     const double scale =
         step->gradient_scale * (loss_scale == nullptr ? 1 : static_cast<double>(loss_scale->scale));

@@ -35,8 +35,7 @@ struct WriteVotes {
   float* votes;
 
   [[nodiscard]] Grid grid() const { return {.blocks = 1, .threads = 1, .shared_bytes = 0}; }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex&, float*) const {
+  PACELINE_HD void run(const ThreadIndex&) const {
     LossResult sum = *result;
     if (numbers->is_first_pass == 0) {
       sum.loss += report->local.loss;
@@ -72,8 +71,7 @@ struct JudgeVotes {
   std::int32_t* is_halted;
 
   [[nodiscard]] Grid grid() const { return {.blocks = 1, .threads = 1, .shared_bytes = 0}; }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex&, float*) const {
+  PACELINE_HD void run(const ThreadIndex&) const {
     if (!(votes[kVoteNotFinite] == 0)) *is_halted = 1;
     StepReport& told = *numbers->report;
     told.local = report->local;

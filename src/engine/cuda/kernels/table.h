@@ -5,6 +5,8 @@
 ///
 /// A new kernel is a struct in a header of this folder and a line here.
 
+#include <array>
+#include <cstddef>
 #include <tuple>
 #include <type_traits>
 
@@ -87,5 +89,14 @@ struct KernelNumber<Kernel, std::tuple<First, Rest...>> {
 template <typename Kernel>
 constexpr int kKernelNumber = KernelNumber<Kernel, Kernels>::value;
 constexpr int kKernelCount = static_cast<int>(std::tuple_size_v<Kernels>);
+
+template <typename Table>
+struct KernelSizes;
+template <typename... Kernel>
+struct KernelSizes<std::tuple<Kernel...>> {
+  static constexpr std::array<std::size_t, sizeof...(Kernel)> value{sizeof(Kernel)...};
+};
+/// The size of each kernel, by its number.
+constexpr auto kKernelBytes = KernelSizes<Kernels>::value;
 
 }  // namespace paceline::engine::cuda

@@ -22,8 +22,7 @@ struct AddPosition {
 
   [[nodiscard]] PACELINE_HD std::int64_t vectors() const { return samples * places * (channels / kVector); }
   [[nodiscard]] Grid grid() const { return grid_for(vectors()); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const int lanes = channels / kVector;
     for (std::int64_t v = at.global(); v < vectors(); v += at.global_count()) {
       const int first = static_cast<int>(v % lanes) * kVector;
@@ -53,8 +52,7 @@ struct SumSamples {
     const Grid most = grid_for(elements() * 4);
     return {.blocks = most.blocks, .threads = kMostThreads / 4, .shared_bytes = 0};
   }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t i = at.global(); i < elements(); i += at.global_count()) {
       const T* const from = d_dst + i / used * channels + i % used;
       float sum = 0;
@@ -81,8 +79,7 @@ struct PutToken {
     return samples * (places + 1) * (channels / kVector);
   }
   [[nodiscard]] Grid grid() const { return grid_for(vectors()); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const int lanes = channels / kVector;
     for (std::int64_t v = at.global(); v < vectors(); v += at.global_count()) {
       const std::int64_t row = v / lanes, sample = row / (places + 1), place = row % (places + 1);
@@ -112,8 +109,7 @@ struct DropToken {
 
   [[nodiscard]] PACELINE_HD std::int64_t vectors() const { return samples * places * (channels / kVector); }
   [[nodiscard]] Grid grid() const { return grid_for(vectors()); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     const std::int64_t lanes = channels / kVector, of_sample = places * lanes;
     for (std::int64_t v = at.global(); v < vectors(); v += at.global_count())
       store8(load8(d_dst + (v + (v / of_sample + 1) * lanes) * kVector), d_src + v * kVector);

@@ -254,8 +254,7 @@ struct RunningStatistics {
   [[nodiscard]] Grid grid() const {
     return {.blocks = slot_count, .threads = kMostThreads, .shared_bytes = 0};
   }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     if (is_halted != nullptr && *is_halted != 0) return;
     const RunningSlot slot = slots[at.block];
     for (std::int64_t i = slot.offset + at.thread; i < slot.offset + slot.elements; i += at.threads)
@@ -284,27 +283,30 @@ PACELINE_HD float sum_of_squares(const float* values, std::int32_t count, const 
   return sum;
 }
 
-/// Adds two sums of each thread of a block, one behind the other in `shared`, and writes them to `sums`.
-struct TwoSums {
-  static constexpr int kSecond = 16;  ///< threads for each of the two sums in phase 1
+/// Adds kSums sums of each thread of a block, one behind the other in `shared`, and writes them to `sums`.
+template <int kSums>
+struct ChunkSums {
+  static constexpr int kSecond = 16;  ///< threads for each of the sums in phase 1
   [[nodiscard]] PACELINE_HD static Grid grid(int blocks) {
     return {.blocks = blocks,
             .threads = kMostThreads,
-            .shared_bytes = 2 * kMostThreads * static_cast<int>(sizeof(float)) +
-                            2 * kSecond * static_cast<int>(sizeof(double))};
+            .shared_bytes = kSums * kMostThreads * static_cast<int>(sizeof(float)) +
+                            kSums * kSecond * static_cast<int>(sizeof(double))};
   }
-  PACELINE_HD static float* of_threads(float* shared) { return shared + 2 * 2 * kSecond; }  // behind doubles
+  PACELINE_HD static float* of_threads(float* shared) {
+    return shared + 2 * kSums * kSecond;
+  }  // behind doubles
   /// Phases 1 and 2; in phase 0 the threads write of_threads().
   PACELINE_HD static void add(int phase, const ThreadIndex& at, float* shared, double* sums) {
     auto* second = reinterpret_cast<double*>(shared);
     const float* first = of_threads(shared);
     const int which = at.thread / kSecond, lane = at.thread % kSecond;
-    if (phase == 1 && which < 2) {
+    if (phase == 1 && which < kSums) {
       double sum = 0;
       for (int i = lane; i < at.threads; i += kSecond)
         sum += static_cast<double>(first[which * kMostThreads + i]);
       second[at.thread] = sum;
-    } else if (phase == 2 && at.thread < 2) {
+    } else if (phase == 2 && at.thread < kSums) {
       double sum = 0;
       for (int i = 0; i < kSecond; ++i) sum += second[at.thread * kSecond + i];
       sums[at.thread] = sum;
@@ -322,12 +324,12 @@ struct LarsNorms {
   const float* gradients;
   double* partial;  ///< [chunk_count][2]: of weights, of gradients
 
-  [[nodiscard]] Grid grid() const { return TwoSums::grid(chunk_count); }
+  [[nodiscard]] Grid grid() const { return ChunkSums<2>::grid(chunk_count); }
   [[nodiscard]] PACELINE_HD int phases() const { return 3; }
   PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
-    if (phase > 0) return TwoSums::add(phase, at, shared, partial + 2 * at.block);
+    if (phase > 0) return ChunkSums<2>::add(phase, at, shared, partial + 2 * at.block);
     const LarsChunk chunk = chunks[at.block];
-    float* sums = TwoSums::of_threads(shared);
+    float* sums = ChunkSums<2>::of_threads(shared);
     sums[at.thread] = sum_of_squares(weights + chunk.begin, chunk.count, at);
     sums[kMostThreads + at.thread] = sum_of_squares(gradients + chunk.begin, chunk.count, at);
   }
@@ -346,10 +348,10 @@ struct LambNorms {
   const float* second;
   double* partial;  ///< [chunk_count][2]: of weights, of steps
 
-  [[nodiscard]] Grid grid() const { return TwoSums::grid(chunk_count); }
+  [[nodiscard]] Grid grid() const { return ChunkSums<2>::grid(chunk_count); }
   [[nodiscard]] PACELINE_HD int phases() const { return 3; }
   PACELINE_HD void run(int phase, const ThreadIndex& at, float* shared) const {
-    if (phase > 0) return TwoSums::add(phase, at, shared, partial + 2 * at.block);
+    if (phase > 0) return ChunkSums<2>::add(phase, at, shared, partial + 2 * at.block);
     const LarsChunk chunk = chunks[at.block];
     const UpdateNumbers n = numbers[chunk.slot];
     float of_weights = 0, of_steps = 0;
@@ -359,7 +361,7 @@ struct LambNorms {
       of_weights += e.weight * e.weight;
       of_steps += step * step;
     }
-    float* sums = TwoSums::of_threads(shared);
+    float* sums = ChunkSums<2>::of_threads(shared);
     sums[at.thread] = of_weights;
     sums[kMostThreads + at.thread] = of_steps;
   }

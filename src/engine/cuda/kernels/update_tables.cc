@@ -74,7 +74,7 @@ void cut_layer(const graph::Slot& slot, int number, int layer, const WeightShape
 }  // namespace
 
 UpdateTables update_tables(const graph::Graph& graph, const graph::Layout& layout,
-                           std::span<const PackedPlace> packed) {
+                           std::span<const LayerWeight> layers) {
   UpdateTables tables;
   for (int number = 0; number < static_cast<int>(layout.slots.size()); ++number) {
     const graph::Slot& slot = layout.slots[static_cast<std::size_t>(number)];
@@ -95,11 +95,11 @@ UpdateTables update_tables(const graph::Graph& graph, const graph::Layout& layou
           {.begin = slot.offset + done,
            .count = static_cast<std::int32_t>(std::min<std::int64_t>(LarsChunk::kMost, slot.elements - done)),
            .slot = number});
-    const auto layer = std::ranges::find(packed, slot.offset, &PackedPlace::offset);
-    base::expects(layer == packed.end() || layer->shape.elements() == slot.elements,
+    const auto layer = std::ranges::find(layers, slot.offset, &LayerWeight::offset);
+    base::expects(layer == layers.end() || layer->shape.elements() == slot.elements,
                   "a packed weight has the parameter's elements");
-    if (layer != packed.end() && fits_update_tiles(layer->shape))
-      cut_layer(slot, number, static_cast<int>(layer - packed.begin()), layer->shape, tables.tiles);
+    if (layer != layers.end() && fits_update_tiles(layer->shape))
+      cut_layer(slot, number, static_cast<int>(layer - layers.begin()), layer->shape, tables.tiles);
     else
       cut_plain(slot, number, tables.tiles);
   }

@@ -7,14 +7,17 @@
 #include <vector>
 
 #include "engine/cuda/kernels/update.h"
+#include "engine/program.h"
 #include "engine/update_rule.h"
 #include "graph/layout.h"
 
 namespace paceline::engine::cuda {
 
-/// A layer's weight of which the update rewrites a packed copy.
-struct PackedPlace {
+/// The weight of a convolution or dense layer, and the packed (reordered) copy that the layer reads and the
+/// update rewrites.
+struct LayerWeight {
   std::int64_t offset = 0;  ///< in the flat arrays
+  BufferId packed = {};
   WeightShape shape;
 };
 
@@ -26,9 +29,9 @@ struct UpdateTables {
   std::vector<std::int32_t> first_lars_chunk;  ///< [slots + 1]
   std::vector<RunningSlot> running;            ///< of all running statistics
 };
-/// `packed`: the layers' weights. A tile names its layer by the index in `packed`, if fits_update_tiles().
+/// A tile names its layer by the index in `layers`, if fits_update_tiles().
 [[nodiscard]] UpdateTables update_tables(const graph::Graph& graph, const graph::Layout& layout,
-                                         std::span<const PackedPlace> packed);
+                                         std::span<const LayerWeight> layers);
 
 /// The numbers of update number `update` (from 1), by slot. The engine copies them to the device before each
 /// update.

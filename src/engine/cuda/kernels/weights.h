@@ -48,8 +48,7 @@ struct PackWeights {
   int blocks;  ///< of all layers
 
   [[nodiscard]] Grid grid() const { return {.blocks = blocks, .threads = kMostThreads, .shared_bytes = 0}; }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     int low = 0, high = layer_count;  // find the last layer with first_block <= at.block
     while (high - low > 1) {
       const int middle = (low + high) / 2;
@@ -99,8 +98,7 @@ struct UnpackGradient {
   WeightShape shape;
 
   [[nodiscard]] Grid grid() const { return grid_for(shape.elements()); }
-  [[nodiscard]] PACELINE_HD int phases() const { return 1; }
-  PACELINE_HD void run(int, const ThreadIndex& at, float*) const {
+  PACELINE_HD void run(const ThreadIndex& at) const {
     for (std::int64_t i = at.global(); i < shape.elements(); i += at.global_count()) {
       const std::int64_t tap = i % shape.taps, in = i / shape.taps % shape.ins;
       const std::int64_t out = i / shape.taps / shape.ins;

@@ -6,8 +6,10 @@
 /// Members and constants have NVML's names and meanings (docs.nvidia.com/deploy/nvml-api). Version suffixes
 /// and struct layouts are those that every driver since 2020 has.
 
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/gpu_reading.h"
@@ -79,63 +81,76 @@ struct NvmlEvent {
 };
 constexpr unsigned long long nvmlEventTypeXidCriticalError = 0x8;  ///< nvmlEventTypeXidCriticalError
 
-/// NVML's functions. A member is null if the driver's library lacks the function; ask() then returns NVML's
-/// error for that.
-struct NvmlApi {
-  NvmlStatus (*nvmlInit_v2)() = nullptr;
-  NvmlStatus (*nvmlShutdown)() = nullptr;
-  const char* (*nvmlErrorString)(NvmlStatus) = nullptr;
-  NvmlStatus (*nvmlSystemGetDriverVersion)(char* version, unsigned bytes) = nullptr;
-  NvmlStatus (*nvmlSystemGetCudaDriverVersion_v2)(int* version) = nullptr;
-  NvmlStatus (*nvmlSystemGetProcessName)(unsigned pid, char* name, unsigned bytes) = nullptr;
-  NvmlStatus (*nvmlDeviceGetCount_v2)(unsigned* count) = nullptr;
-  NvmlStatus (*nvmlDeviceGetHandleByIndex_v2)(unsigned index, NvmlDevice* device) = nullptr;
-  NvmlStatus (*nvmlDeviceGetHandleByPciBusId_v2)(const char* bus_id, NvmlDevice* device) = nullptr;
-  NvmlStatus (*nvmlDeviceGetIndex)(NvmlDevice, unsigned* index) = nullptr;
-  NvmlStatus (*nvmlDeviceGetName)(NvmlDevice, char* name, unsigned bytes) = nullptr;
-  NvmlStatus (*nvmlDeviceGetPciInfo_v3)(NvmlDevice, NvmlPci*) = nullptr;
-  NvmlStatus (*nvmlDeviceGetMemoryInfo)(NvmlDevice, NvmlMemory*) = nullptr;
-  NvmlStatus (*nvmlDeviceGetCudaComputeCapability)(NvmlDevice, int* major, int* minor) = nullptr;
-  NvmlStatus (*nvmlDeviceGetUtilizationRates)(NvmlDevice, NvmlUtilization*) = nullptr;
-  NvmlStatus (*nvmlDeviceGetPowerUsage)(NvmlDevice, unsigned* milliwatts) = nullptr;
-  NvmlStatus (*nvmlDeviceGetEnforcedPowerLimit)(NvmlDevice, unsigned* milliwatts) = nullptr;
-  NvmlStatus (*nvmlDeviceGetTotalEnergyConsumption)(NvmlDevice, unsigned long long* millijoules) = nullptr;
-  NvmlStatus (*nvmlDeviceGetClockInfo)(NvmlDevice, int clock, unsigned* mhz) = nullptr;
-  NvmlStatus (*nvmlDeviceGetMaxClockInfo)(NvmlDevice, int clock, unsigned* mhz) = nullptr;
-  NvmlStatus (*nvmlDeviceGetCurrentClocksEventReasons)(NvmlDevice, unsigned long long* bits) = nullptr;
-  NvmlStatus (*nvmlDeviceGetCurrentClocksThrottleReasons)(NvmlDevice, unsigned long long* bits) = nullptr;
-  NvmlStatus (*nvmlDeviceGetCurrPcieLinkGeneration)(NvmlDevice, unsigned*) = nullptr;
-  NvmlStatus (*nvmlDeviceGetCurrPcieLinkWidth)(NvmlDevice, unsigned*) = nullptr;
-  NvmlStatus (*nvmlDeviceGetMaxPcieLinkGeneration)(NvmlDevice, unsigned*) = nullptr;
-  NvmlStatus (*nvmlDeviceGetMaxPcieLinkWidth)(NvmlDevice, unsigned*) = nullptr;
-  NvmlStatus (*nvmlDeviceGetUUID)(NvmlDevice, char* uuid, unsigned bytes) = nullptr;
-  NvmlStatus (*nvmlDeviceGetTotalEccErrors)(NvmlDevice, int type, int counter,
-                                            unsigned long long* count) = nullptr;
-  NvmlStatus (*nvmlDeviceGetRemappedRows)(NvmlDevice, unsigned* corrected, unsigned* uncorrected,
-                                          unsigned* is_pending, unsigned* has_failed) = nullptr;
-  NvmlStatus (*nvmlEventSetCreate)(NvmlEventSet*) = nullptr;
-  NvmlStatus (*nvmlEventSetFree)(NvmlEventSet) = nullptr;
-  NvmlStatus (*nvmlDeviceRegisterEvents)(NvmlDevice, unsigned long long types, NvmlEventSet) = nullptr;
-  NvmlStatus (*nvmlEventSetWait_v2)(NvmlEventSet, NvmlEvent*, unsigned milliseconds) = nullptr;
-  NvmlStatus (*nvmlDeviceGetTemperature)(NvmlDevice, int sensor, unsigned* celsius) = nullptr;
-  NvmlStatus (*nvmlDeviceGetFanSpeed)(NvmlDevice, unsigned* percent) = nullptr;
-  NvmlStatus (*nvmlDeviceGetPerformanceState)(NvmlDevice, int* state) = nullptr;
-  NvmlStatus (*nvmlDeviceGetEccMode)(NvmlDevice, int* current, int* pending) = nullptr;
-  NvmlStatus (*nvmlDeviceGetComputeMode)(NvmlDevice, int* mode) = nullptr;
-  NvmlStatus (*nvmlDeviceGetMigMode)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
-  NvmlStatus (*nvmlDeviceGetDisplayActive)(NvmlDevice, int* active) = nullptr;
-  NvmlStatus (*nvmlDeviceGetNvLinkState)(NvmlDevice, unsigned link, int* active) = nullptr;
-  NvmlStatus (*nvmlDeviceGetNvLinkRemoteDeviceType)(NvmlDevice, unsigned link, int* type) = nullptr;
-  NvmlStatus (*nvmlDeviceGetNvLinkRemotePciInfo_v2)(NvmlDevice, unsigned link, NvmlPci*) = nullptr;
-  NvmlStatus (*nvmlDeviceGetTopologyCommonAncestor)(NvmlDevice, NvmlDevice, int* level) = nullptr;
-  NvmlStatus (*nvmlDeviceGetComputeRunningProcesses_v3)(NvmlDevice, unsigned* count,
-                                                        NvmlProcess* processes) = nullptr;
-
-  /// Calls `function`; returns NVML_ERROR_FUNCTION_NOT_FOUND if it is null.
-  template <typename... Parameters, typename... Arguments>
-  NvmlStatus ask(NvmlStatus (*function)(Parameters...), Arguments... arguments) const {
-    return function == nullptr ? NVML_ERROR_FUNCTION_NOT_FOUND : function(arguments...);
+/// A function of NVML that returns a status.
+template <typename Function>
+struct NvmlFunction {
+  const char* name;             ///< of the symbol, with its version
+  Function* pointer = nullptr;  ///< null: the driver's library lacks it
+  NvmlFunction& operator=(Function* function) {
+    pointer = function;
+    return *this;
   }
+  /// Calls it; returns NVML's error for that if the library lacks it.
+  template <typename... Arguments>
+  NvmlStatus operator()(Arguments... arguments) const {
+    return pointer == nullptr ? NVML_ERROR_FUNCTION_NOT_FOUND : pointer(arguments...);
+  }
+};
+
+/// The functions that are called: F(symbol, parameters).
+#define PACELINE_NVML_FUNCTIONS(F)                                                                        \
+  F(nvmlInit_v2, ())                                                                                      \
+  F(nvmlShutdown, ())                                                                                     \
+  F(nvmlSystemGetDriverVersion, (char* version, unsigned bytes))                                          \
+  F(nvmlSystemGetCudaDriverVersion_v2, (int* version))                                                    \
+  F(nvmlSystemGetProcessName, (unsigned pid, char* name, unsigned bytes))                                 \
+  F(nvmlDeviceGetCount_v2, (unsigned* count))                                                             \
+  F(nvmlDeviceGetHandleByIndex_v2, (unsigned index, NvmlDevice* device))                                  \
+  F(nvmlDeviceGetHandleByPciBusId_v2, (const char* bus_id, NvmlDevice* device))                           \
+  F(nvmlDeviceGetIndex, (NvmlDevice, unsigned* index))                                                    \
+  F(nvmlDeviceGetName, (NvmlDevice, char* name, unsigned bytes))                                          \
+  F(nvmlDeviceGetPciInfo_v3, (NvmlDevice, NvmlPci*))                                                      \
+  F(nvmlDeviceGetMemoryInfo, (NvmlDevice, NvmlMemory*))                                                   \
+  F(nvmlDeviceGetCudaComputeCapability, (NvmlDevice, int* major, int* minor))                             \
+  F(nvmlDeviceGetUtilizationRates, (NvmlDevice, NvmlUtilization*))                                        \
+  F(nvmlDeviceGetPowerUsage, (NvmlDevice, unsigned* milliwatts))                                          \
+  F(nvmlDeviceGetEnforcedPowerLimit, (NvmlDevice, unsigned* milliwatts))                                  \
+  F(nvmlDeviceGetTotalEnergyConsumption, (NvmlDevice, unsigned long long* millijoules))                   \
+  F(nvmlDeviceGetClockInfo, (NvmlDevice, int clock, unsigned* mhz))                                       \
+  F(nvmlDeviceGetMaxClockInfo, (NvmlDevice, int clock, unsigned* mhz))                                    \
+  F(nvmlDeviceGetCurrentClocksEventReasons, (NvmlDevice, unsigned long long* bits))                       \
+  F(nvmlDeviceGetCurrentClocksThrottleReasons, (NvmlDevice, unsigned long long* bits))                    \
+  F(nvmlDeviceGetCurrPcieLinkGeneration, (NvmlDevice, unsigned*))                                         \
+  F(nvmlDeviceGetCurrPcieLinkWidth, (NvmlDevice, unsigned*))                                              \
+  F(nvmlDeviceGetMaxPcieLinkGeneration, (NvmlDevice, unsigned*))                                          \
+  F(nvmlDeviceGetMaxPcieLinkWidth, (NvmlDevice, unsigned*))                                               \
+  F(nvmlDeviceGetUUID, (NvmlDevice, char* uuid, unsigned bytes))                                          \
+  F(nvmlDeviceGetTotalEccErrors, (NvmlDevice, int type, int counter, unsigned long long* count))          \
+  F(nvmlDeviceGetRemappedRows,                                                                            \
+    (NvmlDevice, unsigned* corrected, unsigned* uncorrected, unsigned* is_pending, unsigned* has_failed)) \
+  F(nvmlEventSetCreate, (NvmlEventSet*))                                                                  \
+  F(nvmlEventSetFree, (NvmlEventSet))                                                                     \
+  F(nvmlDeviceRegisterEvents, (NvmlDevice, unsigned long long types, NvmlEventSet))                       \
+  F(nvmlEventSetWait_v2, (NvmlEventSet, NvmlEvent*, unsigned milliseconds))                               \
+  F(nvmlDeviceGetTemperature, (NvmlDevice, int sensor, unsigned* celsius))                                \
+  F(nvmlDeviceGetFanSpeed, (NvmlDevice, unsigned* percent))                                               \
+  F(nvmlDeviceGetPerformanceState, (NvmlDevice, int* state))                                              \
+  F(nvmlDeviceGetEccMode, (NvmlDevice, int* current, int* pending))                                       \
+  F(nvmlDeviceGetComputeMode, (NvmlDevice, int* mode))                                                    \
+  F(nvmlDeviceGetMigMode, (NvmlDevice, unsigned* current, unsigned* pending))                             \
+  F(nvmlDeviceGetDisplayActive, (NvmlDevice, int* active))                                                \
+  F(nvmlDeviceGetNvLinkState, (NvmlDevice, unsigned link, int* active))                                   \
+  F(nvmlDeviceGetNvLinkRemoteDeviceType, (NvmlDevice, unsigned link, int* type))                          \
+  F(nvmlDeviceGetNvLinkRemotePciInfo_v2, (NvmlDevice, unsigned link, NvmlPci*))                           \
+  F(nvmlDeviceGetTopologyCommonAncestor, (NvmlDevice, NvmlDevice, int* level))                            \
+  F(nvmlDeviceGetComputeRunningProcesses_v3, (NvmlDevice, unsigned* count, NvmlProcess* processes))
+
+/// NVML's functions, under their own names.
+struct NvmlApi {
+#define PACELINE_MEMBER(name, parameters) NvmlFunction<NvmlStatus parameters> name{#name};
+  PACELINE_NVML_FUNCTIONS(PACELINE_MEMBER)
+#undef PACELINE_MEMBER
+  const char* (*nvmlErrorString)(NvmlStatus) = nullptr;
 };
 
 /// Opens libnvidia-ml.so.1, which belongs to the driver.
@@ -143,10 +158,11 @@ struct NvmlApi {
 /// Errors   Error(device), one sentence: the library is missing, or lacks a function that every version has
 [[nodiscard]] NvmlApi load_nvml(const base::EnvironmentLookup& environment);
 
-/// Why a call failed: "nvmlInit_v2: Driver Not Loaded".
-[[nodiscard]] std::string describe_nvml_error(const NvmlApi& api, NvmlStatus status, const char* call);
-/// Throws Error(device) unless `status` is success. `where`: "GPU 0", or empty.
-void check(const NvmlApi& api, NvmlStatus status, const char* call, const std::string& where);
+/// Why a call of `function` failed: "nvmlInit: Driver Not Loaded". The symbol's version is left out.
+[[nodiscard]] std::string describe_nvml_error(const NvmlApi& api, NvmlStatus status,
+                                              std::string_view function);
+/// Throws Error(device) unless `status` is success.
+void check(const NvmlApi& api, NvmlStatus status, std::string_view function);
 
 // Helpers to call NVML, the driver's library for watching GPUs: start and stop it, ask it for values that it
 // may not have, list the processes of a GPU.
@@ -156,9 +172,9 @@ class NvmlSession {
  public:
   /// Errors   Error(device)
   explicit NvmlSession(const NvmlApi& api) : api_(api) {
-    check(api, api.ask(api.nvmlInit_v2), "nvmlInit_v2", "");
+    check(api, api.nvmlInit_v2(), api.nvmlInit_v2.name);
   }
-  ~NvmlSession() { (void)api_.ask(api_.nvmlShutdown); }
+  ~NvmlSession() { (void)api_.nvmlShutdown(); }
   NvmlSession(const NvmlSession&) = delete;
   NvmlSession& operator=(const NvmlSession&) = delete;
 
@@ -173,16 +189,42 @@ class NvmlAsker {
 
   /// Calls `function`. Returns whether it gave a value. That a GPU or driver does not support the call is not
   /// recorded as a failure.
-  template <typename... Parameters, typename... Arguments>
-  bool operator()(const char* call, NvmlStatus (*function)(Parameters...), Arguments... arguments) {
-    return answered(call, api_.ask(function, arguments...));
+  template <typename Function, typename... Arguments>
+  bool operator()(const NvmlFunction<Function>& function, Arguments... arguments) {
+    return answered(function.name, function(arguments...));
   }
   /// The same for the status of a call that was made already.
-  bool answered(const char* call, NvmlStatus status) {
+  bool answered(std::string_view function, NvmlStatus status) {
     if (status != NVML_SUCCESS && status != NVML_ERROR_NOT_SUPPORTED &&
         status != NVML_ERROR_FUNCTION_NOT_FOUND)
-      unknown_.push_back(describe_nvml_error(api_, status, call));
+      unknown_.push_back(describe_nvml_error(api_, status, function));
     return status == NVML_SUCCESS;
+  }
+  /// The number that `function` gives; empty if it gives none.
+  template <typename Number, typename Function, typename... Arguments>
+  std::optional<Number> number(const NvmlFunction<Function>& function, Arguments... arguments) {
+    unsigned value = 0;
+    if (!(*this)(function, arguments..., &value)) return std::nullopt;
+    return static_cast<Number>(value);
+  }
+  /// A number of thousandths, as one of units.
+  template <typename Function, typename... Arguments>
+  std::optional<double> thousandths(const NvmlFunction<Function>& function, Arguments... arguments) {
+    const auto value = number<double>(function, arguments...);
+    return value ? std::optional(*value * 1e-3) : std::nullopt;
+  }
+  /// The text that `function` gives; empty if it gives none.
+  template <typename Function, typename... Arguments>
+  std::string text(const NvmlFunction<Function>& function, Arguments... arguments) {
+    std::array<char, 128> to{};
+    return (*this)(function, arguments..., to.data(), static_cast<unsigned>(to.size())) ? to.data() : "";
+  }
+  template <typename Function>
+  std::optional<base::PcieLink> link(const NvmlFunction<Function>& generation,
+                                     const NvmlFunction<Function>& width, NvmlDevice device) {
+    const auto of_generation = number<int>(generation, device), of_width = number<int>(width, device);
+    if (!of_generation || !of_width) return std::nullopt;
+    return base::PcieLink{.generation = *of_generation, .width = *of_width};
   }
 
  private:

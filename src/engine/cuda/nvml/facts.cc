@@ -51,10 +51,10 @@ std::string describe_state(const GpuFacts& gpu) {
 
 std::string describe_links(const GpuLinks& links) {
   std::vector<std::string> parts;
-  const auto count = [](int links) { return links == 1 ? "one NVLink" : fmt::format("{} NVLinks", links); };
-  if (links.to_switch > 0) parts.push_back(count(links.to_switch) + " to a switch, which reaches the others");
+  if (links.to_switch > 0)
+    parts.push_back(base::counted(links.to_switch, "NVLink") + " to a switch, which reaches the others");
   for (const auto& [gpu, nvlinks] : links.nvlinks)
-    parts.push_back(fmt::format("{} to GPU {}", count(nvlinks), gpu));
+    parts.push_back(fmt::format("{} to GPU {}", base::counted(nvlinks, "NVLink"), gpu));
   for (const auto& [gpu, way] : links.pcie) parts.push_back(fmt::format("to GPU {} {}", gpu, way));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
@@ -82,47 +82,28 @@ std::string without_prefix(std::string text, std::string_view prefix) {
 /// Asks for configuration and state, except memory, load and power.
 void ask_state(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask, GpuFacts& gpu) {
   constexpr std::array kModes{"default", "exclusive thread", "prohibited", "exclusive process"};
-  unsigned percent = 0, current = 0, pending = 0;
+  unsigned current = 0, pending = 0;
   int state = 0, mode = 0, on = 0, next = 0;
-  if (ask("nvmlDeviceGetFanSpeed", api.nvmlDeviceGetFanSpeed, device, &percent))
-    gpu.fan_percent = static_cast<int>(percent);
-  if (ask("nvmlDeviceGetPerformanceState", api.nvmlDeviceGetPerformanceState, device, &state) && state >= 0 &&
-      state <= NVML_PSTATE_15)
+  gpu.fan_percent = ask.number<int>(api.nvmlDeviceGetFanSpeed, device);
+  if (ask(api.nvmlDeviceGetPerformanceState, device, &state) && state >= 0 && state <= NVML_PSTATE_15)
     gpu.performance_state = state;
-  if (ask("nvmlDeviceGetEccMode", api.nvmlDeviceGetEccMode, device, &on, &next)) gpu.ecc = on != 0;
-  if (ask("nvmlDeviceGetMigMode", api.nvmlDeviceGetMigMode, device, &current, &pending))
-    gpu.mig = current != 0;
-  if (ask("nvmlDeviceGetDisplayActive", api.nvmlDeviceGetDisplayActive, device, &on))
-    gpu.drives_display = on != 0;
-  if (ask("nvmlDeviceGetComputeMode", api.nvmlDeviceGetComputeMode, device, &mode) && mode >= 0 &&
-      mode < static_cast<int>(kModes.size()))
+  if (ask(api.nvmlDeviceGetEccMode, device, &on, &next)) gpu.ecc = on != 0;
+  if (ask(api.nvmlDeviceGetMigMode, device, &current, &pending)) gpu.mig = current != 0;
+  if (ask(api.nvmlDeviceGetDisplayActive, device, &on)) gpu.drives_display = on != 0;
+  if (ask(api.nvmlDeviceGetComputeMode, device, &mode) && mode >= 0 && mode < static_cast<int>(kModes.size()))
     gpu.compute_mode = kModes[static_cast<std::size_t>(mode)];
 }
 
 /// Asks for the PCIe link, the reasons for lowered clocks, and memory errors.
 void ask_health(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask, GpuFacts& gpu) {
-  base::PcieLink link;
-  const auto take = [&](const char* call, auto function, int& to) {
-    unsigned value = 0;
-    const bool is_told = ask(call, function, device, &value);
-    to = static_cast<int>(value);
-    return is_told;
-  };
-  if (take("nvmlDeviceGetCurrPcieLinkGeneration", api.nvmlDeviceGetCurrPcieLinkGeneration, link.generation) &&
-      take("nvmlDeviceGetCurrPcieLinkWidth", api.nvmlDeviceGetCurrPcieLinkWidth, link.width))
-    gpu.pcie = link;
-  if (take("nvmlDeviceGetMaxPcieLinkGeneration", api.nvmlDeviceGetMaxPcieLinkGeneration, link.generation) &&
-      take("nvmlDeviceGetMaxPcieLinkWidth", api.nvmlDeviceGetMaxPcieLinkWidth, link.width))
-    gpu.pcie_most = link;
-  unsigned long long wide = 0;
-  if (ask.answered("nvmlDeviceGetCurrentClocksEventReasons", ask_clock_reasons(api, device, &wide)))
-    gpu.brakes = brakes_of(wide);
-  if (ask("nvmlDeviceGetTotalEccErrors", api.nvmlDeviceGetTotalEccErrors, device,
-          NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &wide))
-    gpu.memory_errors = static_cast<std::int64_t>(wide);
+  gpu.pcie = ask.link(api.nvmlDeviceGetCurrPcieLinkGeneration, api.nvmlDeviceGetCurrPcieLinkWidth, device);
+  gpu.pcie_most = ask.link(api.nvmlDeviceGetMaxPcieLinkGeneration, api.nvmlDeviceGetMaxPcieLinkWidth, device);
+  gpu.brakes = brakes_on(api, device, ask);
+  if (unsigned long long errors = 0; ask(api.nvmlDeviceGetTotalEccErrors, device,
+                                         NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &errors))
+    gpu.memory_errors = static_cast<std::int64_t>(errors);
   unsigned corrected = 0, uncorrected = 0, is_pending = 0, has_failed = 0;
-  if (ask("nvmlDeviceGetRemappedRows", api.nvmlDeviceGetRemappedRows, device, &corrected, &uncorrected,
-          &is_pending, &has_failed)) {
+  if (ask(api.nvmlDeviceGetRemappedRows, device, &corrected, &uncorrected, &is_pending, &has_failed)) {
     gpu.needs_reset = is_pending != 0;
     gpu.has_failed_rows = has_failed != 0;
   }
@@ -131,27 +112,20 @@ void ask_health(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask, GpuFacts&
 GpuFacts ask_gpu(const NvmlApi& api, int index, NvmlDevice device) {
   GpuFacts gpu{.index = index};
   NvmlAsker ask(api, gpu.unknown);
-  std::array<char, 128> name{};
-  if (ask("nvmlDeviceGetName", api.nvmlDeviceGetName, device, name.data(), 127U)) gpu.name = name.data();
-  if (ask("nvmlDeviceGetUUID", api.nvmlDeviceGetUUID, device, name.data(), 127U)) gpu.uuid = name.data();
-  if (NvmlPci pci{}; ask("nvmlDeviceGetPciInfo", api.nvmlDeviceGetPciInfo_v3, device, &pci))
-    gpu.bus_id = pci.bus_id;
-  if (NvmlMemory memory{}; ask("nvmlDeviceGetMemoryInfo", api.nvmlDeviceGetMemoryInfo, device, &memory)) {
+  gpu.name = ask.text(api.nvmlDeviceGetName, device);
+  gpu.uuid = ask.text(api.nvmlDeviceGetUUID, device);
+  if (NvmlPci pci{}; ask(api.nvmlDeviceGetPciInfo_v3, device, &pci)) gpu.bus_id = pci.bus_id;
+  if (NvmlMemory memory{}; ask(api.nvmlDeviceGetMemoryInfo, device, &memory)) {
     gpu.memory_bytes = static_cast<std::int64_t>(memory.total);
     gpu.used_memory_bytes = static_cast<std::int64_t>(memory.used);
   }
-  if (int major = 0, minor = 0; ask("nvmlDeviceGetCudaComputeCapability",
-                                    api.nvmlDeviceGetCudaComputeCapability, device, &major, &minor))
+  if (int major = 0, minor = 0; ask(api.nvmlDeviceGetCudaComputeCapability, device, &major, &minor))
     gpu.compute_capability = 10 * major + minor;
-  if (NvmlUtilization busy{};
-      ask("nvmlDeviceGetUtilizationRates", api.nvmlDeviceGetUtilizationRates, device, &busy))
+  if (NvmlUtilization busy{}; ask(api.nvmlDeviceGetUtilizationRates, device, &busy))
     gpu.busy_percent = static_cast<int>(busy.gpu);
-  unsigned value = 0;
-  if (ask("nvmlDeviceGetPowerUsage", api.nvmlDeviceGetPowerUsage, device, &value)) gpu.watts = value / 1e3;
-  if (ask("nvmlDeviceGetEnforcedPowerLimit", api.nvmlDeviceGetEnforcedPowerLimit, device, &value))
-    gpu.watts_limit = value / 1e3;
-  if (ask("nvmlDeviceGetTemperature", api.nvmlDeviceGetTemperature, device, NVML_TEMPERATURE_GPU, &value))
-    gpu.celsius = static_cast<int>(value);
+  gpu.watts = ask.thousandths(api.nvmlDeviceGetPowerUsage, device);
+  gpu.watts_limit = ask.thousandths(api.nvmlDeviceGetEnforcedPowerLimit, device);
+  gpu.celsius = ask.number<int>(api.nvmlDeviceGetTemperature, device, NVML_TEMPERATURE_GPU);
   ask_state(api, device, ask, gpu);
   ask_health(api, device, ask, gpu);
   gpu.processes = processes_on(api, device, ask).value_or(std::vector<GpuProcess>());
@@ -163,35 +137,24 @@ void ask_nvlinks(const NvmlApi& api, NvmlDevice device, const std::vector<GpuFac
   NvmlAsker ask(api, gpu.unknown);
   for (unsigned link = 0; link < NVML_NVLINK_MAX_LINKS; ++link) {
     int active = 0, type = 0;
-    const auto status = api.ask(api.nvmlDeviceGetNvLinkState, device, link, &active);
+    const auto status = api.nvmlDeviceGetNvLinkState(device, link, &active);
     if (status == NVML_ERROR_INVALID_ARGUMENT || status == NVML_ERROR_NOT_SUPPORTED ||
         status == NVML_ERROR_FUNCTION_NOT_FOUND)
       return;  // it has no further links
     if (status != NVML_SUCCESS) {
-      gpu.unknown.push_back(describe_nvml_error(api, status, "nvmlDeviceGetNvLinkState"));
+      gpu.unknown.push_back(describe_nvml_error(api, status, api.nvmlDeviceGetNvLinkState.name));
       return;
     }
     if (active == 0) continue;
-    if (ask("nvmlDeviceGetNvLinkRemoteDeviceType", api.nvmlDeviceGetNvLinkRemoteDeviceType, device, link,
-            &type) &&
+    if (ask(api.nvmlDeviceGetNvLinkRemoteDeviceType, device, link, &type) &&
         type == NVML_NVLINK_DEVICE_TYPE_SWITCH) {
       ++gpu.links.to_switch;
       continue;
     }
     NvmlPci remote{};
-    if (!ask("nvmlDeviceGetNvLinkRemotePciInfo", api.nvmlDeviceGetNvLinkRemotePciInfo_v2, device, link,
-             &remote))
-      continue;
+    if (!ask(api.nvmlDeviceGetNvLinkRemotePciInfo_v2, device, link, &remote)) continue;
     for (const auto& other : gpus)
-      if (same_bus_id(other.bus_id, remote.bus_id)) {
-        auto& links = gpu.links.nvlinks;
-        const auto known = std::find_if(links.begin(), links.end(),
-                                        [&](const auto& entry) { return entry.first == other.index; });
-        if (known == links.end())
-          links.emplace_back(other.index, 1);
-        else
-          ++known->second;
-      }
+      if (same_bus_id(other.bus_id, remote.bus_id)) ++gpu.links.nvlinks[other.index];
   }
 }
 
@@ -324,22 +287,21 @@ GpuList list_gpus(const NvmlApi& api) {
   const NvmlSession session(api);
   GpuList list;
   NvmlAsker ask(api, list.unknown);
-  std::array<char, 96> driver{};
-  if (ask("nvmlSystemGetDriverVersion", api.nvmlSystemGetDriverVersion, driver.data(), 95U))
-    list.driver = driver.data();
-  (void)ask("nvmlSystemGetCudaDriverVersion", api.nvmlSystemGetCudaDriverVersion_v2, &list.cuda_version);
+  list.driver = ask.text(api.nvmlSystemGetDriverVersion);
+  (void)ask(api.nvmlSystemGetCudaDriverVersion_v2, &list.cuda_version);
   unsigned count = 0;
-  check(api, api.ask(api.nvmlDeviceGetCount_v2, &count), "nvmlDeviceGetCount", "");
+  check(api, api.nvmlDeviceGetCount_v2(&count), api.nvmlDeviceGetCount_v2.name);
   std::vector<NvmlDevice> devices;
   for (unsigned i = 0; i < count; ++i) {
     NvmlDevice device = nullptr;
-    const auto status = api.ask(api.nvmlDeviceGetHandleByIndex_v2, i, &device);
+    const auto status = api.nvmlDeviceGetHandleByIndex_v2(i, &device);
     const int index = static_cast<int>(i);
     devices.push_back(device);
     list.gpus.push_back(status == NVML_SUCCESS ? ask_gpu(api, index, device) : GpuFacts{.index = index});
     if (status == NVML_SUCCESS) continue;
     devices.back() = nullptr;  // a GPU that is lost, or belongs to another container
-    list.gpus.back().unknown.push_back(describe_nvml_error(api, status, "nvmlDeviceGetHandleByIndex"));
+    list.gpus.back().unknown.push_back(
+        describe_nvml_error(api, status, api.nvmlDeviceGetHandleByIndex_v2.name));
   }
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i] == nullptr) continue;
@@ -349,12 +311,9 @@ GpuList list_gpus(const NvmlApi& api) {
     NvmlAsker ask_way(api, gpu.unknown);
     for (std::size_t other = 0; other < devices.size(); ++other) {
       const int index = static_cast<int>(other);
-      const bool linked = std::any_of(gpu.links.nvlinks.begin(), gpu.links.nvlinks.end(),
-                                      [&](const auto& entry) { return entry.first == index; });
       int level = 0;
-      if (other == i || linked || devices[other] == nullptr) continue;
-      if (ask_way("nvmlDeviceGetTopologyCommonAncestor", api.nvmlDeviceGetTopologyCommonAncestor, devices[i],
-                  devices[other], &level))
+      if (other == i || gpu.links.nvlinks.contains(index) || devices[other] == nullptr) continue;
+      if (ask_way(api.nvmlDeviceGetTopologyCommonAncestor, devices[i], devices[other], &level))
         gpu.links.pcie.emplace_back(index, pcie_way(level));
     }
   }

@@ -3,6 +3,7 @@
 /// Lists the GPUs of this host, as the driver's library NVML sees them, for `paceline doctor` and records.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,8 +19,8 @@ using GpuProcess = base::GpuProcessReading;
 
 /// How a GPU is connected to the other GPUs.
 struct GpuLinks {
-  std::vector<std::pair<int, int>> nvlinks;  ///< (index of the other GPU, number of active links)
-  int to_switch = 0;                         ///< active links to an NVSwitch, which connects all GPUs
+  std::map<int, int> nvlinks;  ///< by index of the other GPU: the number of active links
+  int to_switch = 0;           ///< active links to an NVSwitch, which connects all GPUs
   /// (index, "through one PCIe switch") of GPUs without an NVLink to this one.
   std::vector<std::pair<int, std::string>> pcie;
 };

@@ -3,6 +3,7 @@
 /// Reads GPUs (clocks, power, memory, errors) repeatedly during a run, through the driver's library NVML.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,7 @@ struct GpuOfRun {
 /// Converts NVML's reasons for lowered clocks to a mask of base::bit(base::GpuBrake).
 [[nodiscard]] std::uint32_t brakes_of(unsigned long long reasons);
 
-/// Asks NVML why the clocks are lowered now, as NVML's bits. Drivers before 535 have another name for the
-/// function; either is called.
-[[nodiscard]] NvmlStatus ask_clock_reasons(const NvmlApi& api, NvmlDevice device, unsigned long long* bits);
+/// Why the clocks of `device` are lowered now, as such a mask; empty if NVML does not say.
+[[nodiscard]] std::optional<std::uint32_t> brakes_on(const NvmlApi& api, NvmlDevice device, NvmlAsker& ask);
 
 }  // namespace paceline::engine::cuda

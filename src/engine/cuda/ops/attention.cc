@@ -10,13 +10,10 @@
 namespace paceline::engine::cuda {
 namespace {
 
-class AttentionOp final : public CompiledOp {
+class AttentionOp final : public KernelOp {
  public:
   AttentionOp(const graph::Attention& attention, const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
+      : KernelOp(a),
         shape_{.samples = a.build.options.batch,
                .places = dst_.pixels(),
                .heads = attention.heads,
@@ -61,13 +58,8 @@ class AttentionOp final : public CompiledOp {
                                              .d_src = exec.memory.at<T>(d_src_)});
     });
   }
-  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
 
  private:
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const AttentionShape shape_;
   BufferId statistics_;  ///< live from forward to backward
 };

@@ -20,15 +20,12 @@
 namespace paceline::engine::cuda {
 namespace {
 
-class BatchNormOp final : public CompiledOp {
+class BatchNormOp final : public KernelOp {
  public:
   explicit BatchNormOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
+      : KernelOp(a),
         residual_(a.group.sum ? a.src[1] : nullptr),
-        dst_(a.dst),
         relu_(a.group.relu),
-        d_src_(a.d_src[0]),
         channels_(src_.channels()),
         used_(src_.shape.channels),
         is_frozen_(a.build.op().as<graph::BatchNorm>()->is_frozen),
@@ -38,7 +35,7 @@ class BatchNormOp final : public CompiledOp {
         rows_(std::int64_t{1} * (a.build.options.batch / groups_) * src_.pixels()),
         is_shared_(a.build.options.batch_norm == BatchNormMode::synchronised &&
                    (a.build.options.world_size > 1 || a.build.options.shard > 0)),
-        shards_(a.build.options.shard > 0 ? a.build.options.batch / a.build.options.shard : 1),
+        shards_(a.build.shards()),
         count_(is_frozen_ ? std::numeric_limits<double>::infinity()
                           : static_cast<double>(rows_) * (is_shared_ ? a.build.options.world_size : 1)),
         epsilon_(a.build.op().as<graph::BatchNorm>()->epsilon),
@@ -46,7 +43,7 @@ class BatchNormOp final : public CompiledOp {
         bias_at_(a.build.parameter(1)),
         mean_at_(a.build.parameter(2)),
         var_at_(a.build.parameter(3)),
-        shard_sum_(shards_, std::int64_t{4} * channels_) {
+        shard_sum_(shards_, channels_) {
     parameters_ = a.build.memory.kept(std::int64_t{3} * groups_ * channels_ * 4);
     statistics_ = a.build.memory.kept(std::int64_t{3} * groups_ * channels_ * 8);
     if (a.build.options.training && !dst_.gradient.empty() &&
@@ -81,8 +78,7 @@ class BatchNormOp final : public CompiledOp {
 
   void backward(ExecContext& exec) override {
     if (dst_.gradient.empty()) {  // frozen, and so is everything before it
-      for (const std::int64_t at : {weight_at_, bias_at_, mean_at_, var_at_})
-        exec.runtime.fill_bytes(exec.compute, exec.gradients + at, 0, static_cast<std::size_t>(4 * used_));
+      for (const std::int64_t at : {weight_at_, bias_at_, mean_at_, var_at_}) exec.clear_gradient(at, used_);
       return;
     }
     const std::vector<BufferId> terms = first_terms(exec);
@@ -106,11 +102,9 @@ class BatchNormOp final : public CompiledOp {
     return is_shared_ && !is_frozen_ ? name_ + " sums its statistics on the host" : std::string();
   }
 
-  void describe(std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(name_ + (residual_ != nullptr ? " + sum" : "") + (relu_ ? " + relu" : "")));
-  }
-
  private:
+  using ParameterArrays = ShardSum<4>::Arrays;  ///< of weight, bias, running mean and variance
+
   // ---- where things lie
 
   [[nodiscard]] BatchNormParameters parameters(const ExecContext& exec) const {
@@ -256,34 +250,33 @@ class BatchNormOp final : public CompiledOp {
                                                  .d_src = exec.memory.at<T>(d_src_)});
   }
 
-  /// The kernel without the addresses of its results.
-  [[nodiscard]] BatchNormGradients gradients_of(const ExecContext& exec, bool has_partial,
-                                                const double* sums) const {
-    return {.fold = fold(exec, has_partial),
-            .sums = sums,
-            .used = used_,
-            .count = count_,
-            .statistics = exec.memory.at<double>(statistics_),
-            .weight = exec.weights + weight_at_,
-            .step = exec.numbers,
-            .batch = is_frozen_ ? 0 : exec.options.batch / shards_,
-            .d_weight = nullptr,
-            .d_bias = nullptr,
-            .d_running_mean = nullptr,
-            .d_running_var = nullptr,
-            .coefficients = nullptr};
+  /// The gradients of weight, bias and running statistics in the flat array.
+  [[nodiscard]] ParameterArrays gradients(const ExecContext& exec) const {
+    return {exec.gradients + weight_at_, exec.gradients + bias_at_, exec.gradients + mean_at_,
+            exec.gradients + var_at_};
+  }
+  /// `to` and `coefficients`: the addresses of the results; null: not wanted.
+  void launch_gradients(const ExecContext& exec, bool has_partial, const double* sums,
+                        const ParameterArrays& to, float* coefficients) const {
+    exec.launch(BatchNormGradients{.fold = fold(exec, has_partial),
+                                   .sums = sums,
+                                   .used = used_,
+                                   .count = count_,
+                                   .statistics = exec.memory.at<double>(statistics_),
+                                   .weight = exec.weights + weight_at_,
+                                   .step = exec.numbers,
+                                   .batch = is_frozen_ ? 0 : exec.options.batch / shards_,
+                                   .d_weight = to[0],
+                                   .d_bias = to[1],
+                                   .d_running_mean = to[2],
+                                   .d_running_var = to[3],
+                                   .coefficients = coefficients});
   }
 
   template <typename T>
   void reduce_own(const ExecContext& exec, const MaskedGradient<T>& gradient) const {
     take_gradient_sums(exec, gradient, 0);
-    BatchNormGradients gradients = gradients_of(exec, true, nullptr);
-    gradients.d_weight = exec.gradients + weight_at_;
-    gradients.d_bias = exec.gradients + bias_at_;
-    gradients.d_running_mean = exec.gradients + mean_at_;
-    gradients.d_running_var = exec.gradients + var_at_;
-    if (d_src_) gradients.coefficients = coefficients(exec);
-    exec.launch(gradients);
+    launch_gradients(exec, true, nullptr, gradients(exec), d_src_ ? coefficients(exec) : nullptr);
   }
 
   template <typename T>
@@ -291,32 +284,17 @@ class BatchNormOp final : public CompiledOp {
     sum_shards(exec, [&](int shard) { take_gradient_sums(exec, gradient, shard); });
     // Each shard's gradients are rounded to float before they are added, like those of a worker with only
     // this shard.
-    auto* memory = reinterpret_cast<float*>(exec.memory.scratch + shard_sum_at_);
-    const float* sum = shard_sum_.run(exec, memory, [&](int shard, float* to) {
-      BatchNormGradients own = gradients_of(exec, false, sums(exec) + std::int64_t{2} * channels_ * shard);
-      own.d_weight = to;
-      own.d_bias = to + channels_;
-      own.d_running_mean = to + 2 * channels_;
-      own.d_running_var = to + 3 * channels_;
-      exec.launch(own);
-    });
-    for (const std::int64_t at : {weight_at_, bias_at_, mean_at_, var_at_}) {
-      exec.launch(ArrayCopy{.src = sum, .dst = exec.gradients + at, .count = used_});
-      sum += channels_;
-    }
+    shard_sum_.run(
+        exec, exec.memory.scratch + shard_sum_at_, gradients(exec), used_, [&](int shard, const auto& to) {
+          launch_gradients(exec, false, sums(exec) + std::int64_t{2} * channels_ * shard, to, nullptr);
+        });
     if (!is_frozen_) join_shards(exec);
     if (!d_src_) return;  // every worker takes part in the reduction above, even if it needs no d_src
-    BatchNormGradients all = gradients_of(exec, false, sums(exec));
-    all.coefficients = coefficients(exec);
-    exec.launch(all);
+    launch_gradients(exec, false, sums(exec), {}, coefficients(exec));
   }
 
-  const std::string name_;
-  const Value& src_;
   const Value* residual_;
-  const Value& dst_;
   const bool relu_;
-  const BufferId d_src_;
   const int channels_, used_;  ///< with padding and without
   const bool is_frozen_;
   const int groups_;
@@ -326,7 +304,7 @@ class BatchNormOp final : public CompiledOp {
   const double count_;       ///< rows that share statistics; infinity if frozen
   const double epsilon_;
   const std::int64_t weight_at_, bias_at_, mean_at_, var_at_;
-  const ShardSum shard_sum_;  ///< for the gradients of the four parameters, [4][channels]
+  const ShardSum<4> shard_sum_;
   BufferId parameters_, statistics_;
   BufferId d_masked_;  ///< the masked gradient between the two kernels; none: not stored
   std::int64_t sums_at_ = 0, coefficients_at_ = 0, shard_sum_at_ = 0;  ///< in the scratch space

@@ -10,38 +10,36 @@
 namespace paceline::engine::cuda {
 namespace {
 
-class ChannelCopyOp final : public CompiledOp {
+class ChannelCopyOp final : public KernelOp {
  public:
   explicit ChannelCopyOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(a.src),
-        dst_(a.dst),
-        d_src_(a.d_src),
+      : KernelOp(a),
+        all_src_(a.src),
+        all_d_src_(a.d_src),
         copies_(channel_copies(a.build.graph, a.build.node)) {}
 
   void forward(ExecContext& exec) override {
     clear_unless_full(exec, exec.memory.at(dst_.buffer), dst_, dst_.shape.channels);
     for (const ChannelCopy& copy : copies_) {
-      const Value& src = *src_[static_cast<std::size_t>(copy.input)];
+      const Value& src = *all_src_[static_cast<std::size_t>(copy.input)];
       move(exec, exec.memory.at(src.buffer), {copy.from, 1, src.channels()}, exec.memory.at(dst_.buffer),
            {copy.to, copy.step, dst_.channels()}, copy.channels);
     }
   }
   void backward(ExecContext& exec) override {
-    if (std::ranges::none_of(d_src_, [](BufferId buffer) { return static_cast<bool>(buffer); })) return;
+    if (std::ranges::none_of(all_d_src_, [](BufferId buffer) { return static_cast<bool>(buffer); })) return;
     const void* d_dst = merged_gradient(exec, dst_);
-    for (std::size_t input = 0; input < src_.size(); ++input)
-      if (d_src_[input])
-        clear_unless_full(exec, exec.memory.at(d_src_[input]), *src_[input],
-                          src_.size() == 1 ? dst_.shape.channels : src_[input]->shape.channels);
+    for (std::size_t input = 0; input < all_src_.size(); ++input)
+      if (all_d_src_[input])
+        clear_unless_full(exec, exec.memory.at(all_d_src_[input]), *all_src_[input],
+                          all_src_.size() == 1 ? dst_.shape.channels : all_src_[input]->shape.channels);
     for (const ChannelCopy& copy : copies_) {
       const auto input = static_cast<std::size_t>(copy.input);
-      if (d_src_[input])
-        move(exec, d_dst, {copy.to, copy.step, dst_.channels()}, exec.memory.at(d_src_[input]),
-             {copy.from, 1, src_[input]->channels()}, copy.channels);
+      if (all_d_src_[input])
+        move(exec, d_dst, {copy.to, copy.step, dst_.channels()}, exec.memory.at(all_d_src_[input]),
+             {copy.from, 1, all_src_[input]->channels()}, copy.channels);
     }
   }
-  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
 
  private:
   /// Channels of one side of a copy: first, first + step, .. of `all`.
@@ -51,10 +49,7 @@ class ChannelCopyOp final : public CompiledOp {
 
   /// Padding, and channels that no copy writes, become 0. `written`: channels that copies write.
   static void clear_unless_full(const ExecContext& exec, void* values, const Value& value, int written) {
-    if (written == value.channels()) return;
-    exec.runtime.fill_bytes(
-        exec.compute, values, 0,
-        static_cast<std::size_t>(exec.options.batch * value.elements() * bytes_of(exec.options.precision)));
+    if (written < value.channels()) exec.runtime.fill_bytes(exec.compute, values, 0, exec.bytes(value));
   }
 
   void move(const ExecContext& exec, const void* src, Side from, void* dst, Side to, int channels) const {
@@ -72,10 +67,8 @@ class ChannelCopyOp final : public CompiledOp {
     });
   }
 
-  const std::string name_;
-  const std::vector<const Value*> src_;
-  const Value& dst_;
-  const std::vector<BufferId> d_src_;
+  const std::vector<const Value*> all_src_;
+  const std::vector<BufferId> all_d_src_;
   const std::vector<ChannelCopy> copies_;
 };
 

@@ -15,7 +15,7 @@
 
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/kernels/softmax_cross_entropy.h"
-#include "engine/cuda/kernels/weights.h"
+#include "engine/cuda/kernels/update_tables.h"
 #include "engine/cuda/runtime/runtime.h"
 #include "engine/cuda/storage.h"
 #include "engine/engine.h"
@@ -67,6 +67,22 @@ struct ExecContext {
   void launch(const Kernel& kernel) const {
     runtime.launch(compute, kernel);
   }
+  /// Of a batch of `value`: vectors of kVector elements, and bytes.
+  [[nodiscard]] std::int64_t vectors(const Value& value) const {
+    return options.batch * value.elements() / kVector;
+  }
+  [[nodiscard]] std::size_t bytes(const Value& value) const {
+    return static_cast<std::size_t>(options.batch * value.elements() * bytes_of(options.precision));
+  }
+  /// Enqueues a copy of a batch of `value`. Does nothing if `to` is `from` or null.
+  void copy(const Value& value, const void* from, void* to) const {
+    if (to != nullptr && to != from) runtime.copy_on_device(compute, to, from, bytes(value));
+  }
+  /// Enqueues zeros for the gradient of `count` elements at offset `at` of the flat arrays; -1: there is
+  /// none.
+  void clear_gradient(std::int64_t at, std::int64_t count) const {
+    if (at >= 0) runtime.fill_bytes(compute, gradients + at, 0, static_cast<std::size_t>(4 * count));
+  }
 };
 
 /// The address of sample number `samples` in an array at `first` with `elements` elements for each sample.
@@ -74,14 +90,6 @@ struct ExecContext {
                                               Precision storage) {
   return static_cast<std::byte*>(first) + samples * elements * bytes_of(storage);
 }
-
-/// The weight of a convolution or dense layer: its offset in the flat arrays, and the packed (reordered) copy
-/// that the layer reads.
-struct LayerWeight {
-  std::int64_t offset = 0;
-  BufferId packed;
-  WeightShape shape;
-};
 
 /// A convolution and the name of its algorithm.
 struct ConvChoice {
@@ -114,6 +122,10 @@ class CompiledOp {
 
 /// Enqueues the sum of all terms of a value's gradient into the first term, in order. Returns the first term.
 void* merged_gradient(const ExecContext& exec, const Value& value);
+
+/// Enqueues the mask of the ReLU that wrote `value`: its gradient `d_dst` becomes 0 where the value is not
+/// positive.
+void mask_by_relu(const ExecContext& exec, const Value& value, void* d_dst);
 
 /// The row of kernels() for an op that this project's own kernels compute.
 [[nodiscard]] KernelChoice own_kernel(const std::string& what);

@@ -12,7 +12,6 @@
 #include "engine/cuda/kernels/kernel.h"
 #include "engine/cuda/ops/factories.h"
 #include "engine/cuda/ops/shard_sum.h"
-#include "graph/ops.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -39,19 +38,16 @@ std::string algorithm_for(const CompileOptions& options, const ConvProblem& prob
   return found == options.algorithms->end() ? std::string() : found->second;
 }
 
-class Conv2dOp final : public CompiledOp {
+class Conv2dOp final : public KernelOp {
  public:
   explicit Conv2dOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
+      : KernelOp(a),
         relu_(a.group.relu),
-        d_src_(a.d_src[0]),
-        learns_(a.build.options.training && graph::learns(a.build.graph, a.build.node)),
+        learns_(a.build.learns()),
         weight_(weight_shape(a.build.op(), src_, dst_)),
         weight_at_(a.build.parameter(0)),
         bias_at_(a.build.parameter(1)),
-        shards_(a.build.options.shard > 0 ? a.build.options.batch / a.build.options.shard : 1),
+        shards_(a.build.shards()),
         samples_(a.build.options.batch / shards_),
         weight_sum_(shards_, weight_.elements()),
         bias_sum_(shards_, dst_.channels()),
@@ -99,20 +95,22 @@ class Conv2dOp final : public CompiledOp {
                                .used = dst_.shape.channels,
                                .relu = relu_});
       else if (relu_)
-        exec.launch(
-            Relu<T>{.src = dst, .dst = dst, .vectors = exec.options.batch * dst_.elements() / kVector});
+        exec.launch(Relu<T>{.src = dst, .dst = dst, .vectors = exec.vectors(dst_)});
     });
   }
 
   void backward(ExecContext& exec) override {
-    if (!learns_) clear_gradients(exec);
+    if (!learns_) {
+      exec.clear_gradient(weight_at_, weight_.elements());
+      exec.clear_gradient(bias_at_, dst_.shape.channels);
+    }
     if (!learns_ && !d_src_) return;  // the layer is frozen, and so is everything before it
     void* d_dst = merged_gradient(exec, dst_);
     const bool has_bias_gradient = learns_ && bias_at_ >= 0;
     if (has_bias_gradient)
       sum_bias_gradient(exec, d_dst);
     else if (relu_)
-      mask(exec, d_dst);
+      mask_by_relu(exec, dst_, d_dst);
     if (learns_) sum_weight_gradient(exec, d_dst);
     if (!d_src_) return;
     for (int shard = 0; shard < shards_; ++shard)
@@ -125,14 +123,9 @@ class Conv2dOp final : public CompiledOp {
   }
 
   void describe(std::vector<KernelChoice>& choices) const override {
-    const auto add = [&](const char* direction, const std::unique_ptr<Convolution>& convolution) {
-      if (convolution != nullptr)
-        choices.push_back(
-            {.op = name_ + direction, .implementation = convolution->algorithm(), .reason = "", .rate = ""});
-    };
-    add(" forward", forward_);
-    add(" backward data", backward_data_);
-    add(" backward weights", backward_weights_);
+    for (const ConvChoice& one : choices_)
+      choices.push_back(
+          {.op = name_ + " " + name_of(one.problem.direction), .implementation = one.algorithm});
   }
 
  private:
@@ -151,9 +144,9 @@ class Conv2dOp final : public CompiledOp {
     take(static_cast<std::int64_t>(workspace));
     if (learns_) {
       d_weight_at_ = take(weight_.padded_elements() * size);
-      weight_sum_at_ = take(shards_ > 1 ? weight_sum_.bytes() : 0);
+      weight_sum_at_ = take(weight_sum_.bytes());
       partial_at_ = take(bias_at_ >= 0 ? std::int64_t{8} * columns_.row_blocks * dst_.channels() : 0);
-      bias_sum_at_ = take(shards_ > 1 && bias_at_ >= 0 ? bias_sum_.bytes() : 0);
+      bias_sum_at_ = take(bias_at_ >= 0 ? bias_sum_.bytes() : 0);
     }
     memory.scratch(end);
   }
@@ -168,27 +161,10 @@ class Conv2dOp final : public CompiledOp {
             .workspace = exec.memory.scratch};
   }
 
-  void clear_gradients(const ExecContext& exec) const {
-    const auto clear = [&](std::int64_t at, std::int64_t count) {
-      exec.runtime.fill_bytes(exec.compute, exec.gradients + at, 0, static_cast<std::size_t>(4 * count));
-    };
-    clear(weight_at_, weight_.elements());
-    if (bias_at_ >= 0) clear(bias_at_, dst_.shape.channels);
-  }
-
-  void mask(const ExecContext& exec, void* d_dst) const {
-    with_storage(exec.options.precision, [&]<typename T>(T) {
-      exec.launch(ReluBackward<T>{.first = exec.memory.at<T>(dst_.buffer),
-                                  .second = static_cast<T*>(d_dst),
-                                  .dst = static_cast<T*>(d_dst),
-                                  .vectors = exec.options.batch * dst_.elements() / kVector});
-    });
-  }
-
   /// Enqueues the bias gradient; also masks d_dst by the ReLU.
   void sum_bias_gradient(const ExecContext& exec, void* d_dst) const {
     auto* partial = reinterpret_cast<double*>(exec.memory.scratch + partial_at_);
-    const auto sum_shard = [&](int shard, float* to) {
+    const auto sum_shard = [&](int shard, const auto& to) {
       with_storage(exec.options.precision, [&]<typename T>(T) {
         const std::int64_t first = shard * samples_ * dst_.elements();
         T* d = static_cast<T*>(d_dst) + first;
@@ -203,46 +179,34 @@ class Conv2dOp final : public CompiledOp {
                                         .parts = columns_.row_blocks,
                                         .channels = dst_.channels()},
                                .used = dst_.shape.channels,
-                               .d_bias = to,
+                               .d_bias = to[0],
                                .stride = 0});
     };
-    sum_over_shards(exec, bias_sum_, bias_sum_at_, exec.gradients + bias_at_, dst_.shape.channels, sum_shard);
+    bias_sum_.run(exec, exec.memory.scratch + bias_sum_at_, {exec.gradients + bias_at_}, dst_.shape.channels,
+                  sum_shard);
   }
 
   void sum_weight_gradient(const ExecContext& exec, void* d_dst) const {
     std::byte* d_weight = exec.memory.scratch + d_weight_at_;
-    const auto sum_shard = [&](int shard, float* to) {
+    const auto sum_shard = [&](int shard, const auto& to) {
       backward_weights_->run(exec.compute,
                              operands(exec, shard * samples_, exec.memory.at(src_.buffer), d_dst, d_weight));
       with_storage(exec.options.precision, [&]<typename T>(T) {
-        exec.launch(
-            UnpackGradient<T>{.src = reinterpret_cast<const T*>(d_weight), .gradient = to, .shape = weight_});
+        exec.launch(UnpackGradient<T>{
+            .src = reinterpret_cast<const T*>(d_weight), .gradient = to[0], .shape = weight_});
       });
     };
-    sum_over_shards(exec, weight_sum_, weight_sum_at_, exec.gradients + weight_at_, weight_.elements(),
-                    sum_shard);
+    weight_sum_.run(exec, exec.memory.scratch + weight_sum_at_, {exec.gradients + weight_at_},
+                    weight_.elements(), sum_shard);
   }
 
-  template <typename SumShard>
-  void sum_over_shards(const ExecContext& exec, const ShardSum& sum, std::int64_t memory_at, float* gradient,
-                       std::int64_t count, const SumShard& sum_shard) const {
-    if (shards_ == 1) return sum_shard(0, gradient);
-    auto* memory = reinterpret_cast<float*>(exec.memory.scratch + memory_at);
-    const float* total = sum.run(exec, memory, sum_shard);
-    exec.launch(ArrayCopy{.src = total, .dst = gradient, .count = count});
-  }
-
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
   const bool relu_;
-  const BufferId d_src_;
   const bool learns_;
   const WeightShape weight_;
   const std::int64_t weight_at_, bias_at_;  ///< in the flat arrays; -1: no bias
   const int shards_;
   const std::int64_t samples_;  ///< of a shard
-  const ShardSum weight_sum_, bias_sum_;
+  const ShardSum<> weight_sum_, bias_sum_;
   const Columns columns_;  ///< for the bias: the rows of a shard's output
   BufferId packed_;
   std::unique_ptr<Convolution> forward_, backward_data_, backward_weights_;

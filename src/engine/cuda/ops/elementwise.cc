@@ -13,29 +13,23 @@ namespace {
 
 /// Dropout and stochastic depth. The backward pass computes the mask again, so it is not stored.
 template <typename Op>
-class DropOp final : public CompiledOp {
+class DropOp final : public KernelOp {
  public:
   DropOp(const Op& op, const OpArguments& a)
-      : name_(a.build.op().name),
+      : KernelOp(a),
         // The kernel adds step and position.
         mask_(a.build.options.seed, 0, 0, a.build.node, op.probability),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
         scale_(static_cast<float>(1 / (1 - op.probability))) {}
 
   void forward(ExecContext& exec) override {
     if (exec.training)
       apply(exec, exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer));
     else
-      exec.runtime.copy_on_device(
-          exec.compute, exec.memory.at(dst_.buffer), exec.memory.at(src_.buffer),
-          static_cast<std::size_t>(exec.options.batch * src_.elements() * bytes_of(exec.options.precision)));
+      exec.copy(src_, exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer));
   }
   void backward(ExecContext& exec) override {
     if (d_src_) apply(exec, merged_gradient(exec, dst_), exec.memory.at(d_src_));
   }
-  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
 
  private:
   void apply(const ExecContext& exec, const void* src, void* dst) const {
@@ -65,17 +59,9 @@ class DropOp final : public CompiledOp {
     });
   }
 
-  const std::string name_;
   const DropoutMask mask_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const float scale_;
 };
-
-[[nodiscard]] std::int64_t vectors_of(const ExecContext& exec, const Value& value) {
-  return exec.options.batch * value.elements() / kVector;
-}
 
 /// Converts images to the storage type: those that the host gave, or stored ones by the host's draws.
 class InputOp final : public CompiledOp {
@@ -116,19 +102,15 @@ class InputOp final : public CompiledOp {
 
 /// dst = Function(src); d_src = Gradient(kept value, d_dst).
 template <typename Function, typename Gradient>
-class MapOp final : public CompiledOp {
+class MapOp final : public KernelOp {
  public:
   explicit MapOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        kept_(graph::rule_of(a.build.op().op).saved.dst ? a.dst : *a.src[0]),
-        d_src_(a.d_src[0]) {}
+      : KernelOp(a), kept_(graph::rule_of(a.build.op().op).saved.dst ? dst_ : src_) {}
   void forward(ExecContext& exec) override {
     with_storage(exec.options.precision, [&]<typename T>(T) {
       exec.launch(Map1<Function, T>{.src = exec.memory.at<T>(src_.buffer),
                                     .dst = exec.memory.at<T>(dst_.buffer),
-                                    .vectors = vectors_of(exec, dst_)});
+                                    .vectors = exec.vectors(dst_)});
     });
   }
   void backward(ExecContext& exec) override {
@@ -138,29 +120,18 @@ class MapOp final : public CompiledOp {
       exec.launch(Map2<Gradient, T>{.first = exec.memory.at<T>(kept_.buffer),
                                     .second = static_cast<T*>(d_dst),
                                     .dst = exec.memory.at<T>(d_src_),
-                                    .vectors = vectors_of(exec, dst_)});
+                                    .vectors = exec.vectors(dst_)});
     });
   }
-  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
 
  private:
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
   const Value& kept_;  ///< src or dst
-  const BufferId d_src_;
 };
 
-class AddOp final : public CompiledOp {
+class AddOp final : public KernelOp {
  public:
   explicit AddOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        left_(*a.src[0]),
-        right_(*a.src[1]),
-        dst_(a.dst),
-        relu_(a.group.relu),
-        d_left_(a.d_src[0]),
-        d_right_(a.d_src[1]) {}
+      : KernelOp(a), right_(*a.src[1]), relu_(a.group.relu), d_right_(a.d_src[1]) {}
   void forward(ExecContext& exec) override {
     with_storage(exec.options.precision, [&]<typename T>(T) {
       if (relu_)
@@ -170,41 +141,25 @@ class AddOp final : public CompiledOp {
     });
   }
   void backward(ExecContext& exec) override {
-    if (!d_left_ && !d_right_) return;
+    if (!d_src_ && !d_right_) return;
     void* d_dst = merged_gradient(exec, dst_);
-    if (relu_)
-      with_storage(exec.options.precision, [&]<typename T>(T) {
-        exec.launch(ReluBackward<T>{.first = exec.memory.at<T>(dst_.buffer),
-                                    .second = static_cast<T*>(d_dst),
-                                    .dst = static_cast<T*>(d_dst),
-                                    .vectors = vectors_of(exec, dst_)});
-      });
-    const auto bytes =
-        static_cast<std::size_t>(exec.options.batch * dst_.elements() * bytes_of(exec.options.precision));
-    for (const BufferId d_src : {d_left_, d_right_}) {
-      void* to = exec.memory.at(d_src);
-      if (to != nullptr && to != d_dst) exec.runtime.copy_on_device(exec.compute, to, d_dst, bytes);
-    }
-  }
-  void describe(std::vector<KernelChoice>& choices) const override {
-    choices.push_back(own_kernel(name_ + (relu_ ? " + relu" : "")));
+    if (relu_) mask_by_relu(exec, dst_, d_dst);
+    exec.copy(dst_, d_dst, exec.memory.at(d_src_));
+    exec.copy(dst_, d_dst, exec.memory.at(d_right_));
   }
 
  private:
   template <typename Function, typename T>
   [[nodiscard]] Map2<Function, T> sum_of(const ExecContext& exec) const {
-    return {.first = exec.memory.at<T>(left_.buffer),
+    return {.first = exec.memory.at<T>(src_.buffer),
             .second = exec.memory.at<T>(right_.buffer),
             .dst = exec.memory.at<T>(dst_.buffer),
-            .vectors = vectors_of(exec, dst_)};
+            .vectors = exec.vectors(dst_)};
   }
 
-  const std::string name_;
-  const Value& left_;
   const Value& right_;
-  const Value& dst_;
   const bool relu_;
-  const BufferId d_left_, d_right_;
+  const BufferId d_right_;
 };
 
 }  // namespace

@@ -4,11 +4,13 @@
 /// file in this folder.
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/cuda/ops/compiled_op.h"
 #include "engine/program.h"
 #include "graph/layout.h"
+#include "graph/ops.h"
 
 namespace paceline::engine::cuda {
 
@@ -30,7 +32,10 @@ struct BuildContext {
     const graph::Slot* const slot = graph::slot_of(graph, layout, node, index);
     return slot != nullptr ? slot->offset : -1;
   }
-  [[nodiscard]] Precision storage() const { return options.precision; }
+  /// Whether gradients of the op's parameters are computed.
+  [[nodiscard]] bool learns() const { return options.training && graph::learns(graph, node); }
+  /// Parts of the batch whose sums are added in a tree (shard_sum.h).
+  [[nodiscard]] int shards() const { return options.shard > 0 ? options.batch / options.shard : 1; }
 };
 
 /// The group of ops that is compiled, and its values. The values outlive the compiled op; this struct and
@@ -41,6 +46,26 @@ struct OpArguments {
   std::vector<const Value*> src;  ///< the group's inputs
   const Value& dst;               ///< unused for the loss, which has no value
   std::vector<BufferId> d_src;    ///< by input: the gradient term to write; none if it is not needed
+};
+
+/// What most ops have. An op of other kernels than this project's overrides describe().
+class KernelOp : public CompiledOp {
+ public:
+  explicit KernelOp(const OpArguments& a)
+      : name_(a.build.op().name),
+        fused_(std::string(a.group.sum ? " + sum" : "") + (a.group.relu ? " + relu" : "")),
+        src_(*a.src[0]),
+        dst_(a.dst),
+        d_src_(a.d_src[0]) {}
+  void describe(std::vector<KernelChoice>& choices) const override {
+    choices.push_back(own_kernel(name_ + fused_));
+  }
+
+ protected:
+  const std::string name_, fused_;  ///< fused_: what the op computes too, " + sum + relu"
+  const Value& src_;                ///< the first input
+  const Value& dst_;
+  const BufferId d_src_;  ///< none: the gradient of src_ is not needed
 };
 
 /// One for each op. If the group has a residual sum or a ReLU, the compiled op computes it too.

@@ -6,27 +6,23 @@
 #include "engine/cuda/kernels/batch_norm_backward.h"
 #include "engine/cuda/ops/factories.h"
 #include "engine/cuda/ops/shard_sum.h"
-#include "graph/ops.h"
 
 namespace paceline::engine::cuda {
 namespace {
 
-class GroupNormOp final : public CompiledOp {
+class GroupNormOp final : public KernelOp {
  public:
   explicit GroupNormOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
+      : KernelOp(a),
         batch_(a.build.options.batch),
         groups_(a.build.op().as<graph::GroupNorm>()->groups),
         epsilon_(a.build.op().as<graph::GroupNorm>()->epsilon),
-        learns_(a.build.options.training && graph::learns(a.build.graph, a.build.node)),
+        learns_(a.build.learns()),
         weight_at_(a.build.parameter(0)),
         bias_at_(a.build.parameter(1)),
-        shards_(a.build.options.shard > 0 ? batch_ / a.build.options.shard : 1),
+        shards_(a.build.shards()),
         sums_(Columns::for_sums(src_.pixels(), batch_, src_.channels())),
-        shard_sum_(shards_, std::int64_t{2} * src_.channels()) {
+        shard_sum_(shards_, src_.channels()) {
     const std::int64_t of_samples = std::int64_t{1} * batch_ * src_.channels();
     const int until =
         a.build.options.training && !dst_.gradient.empty() ? a.build.backward_at : a.build.forward_at;
@@ -34,7 +30,7 @@ class GroupNormOp final : public CompiledOp {
     statistics_ = a.build.memory.live(std::int64_t{16} * batch_ * groups_, a.build.forward_at, until);
     coefficients_at_ = whole_lines(16 * of_samples * sums_.row_blocks);
     shard_sum_at_ = coefficients_at_ + whole_lines(d_src_ ? 8 * of_samples : 0);
-    a.build.memory.scratch(shard_sum_at_ + (learns_ && shards_ > 1 ? shard_sum_.bytes() : 0));
+    a.build.memory.scratch(shard_sum_at_ + (learns_ ? shard_sum_.bytes() : 0));
   }
 
   void forward(ExecContext& exec) override {
@@ -59,9 +55,7 @@ class GroupNormOp final : public CompiledOp {
 
   void backward(ExecContext& exec) override {
     if (!learns_)
-      for (const std::int64_t at : {weight_at_, bias_at_})
-        exec.runtime.fill_bytes(exec.compute, exec.gradients + at, 0,
-                                static_cast<std::size_t>(4 * src_.shape.channels));
+      for (const std::int64_t at : {weight_at_, bias_at_}) exec.clear_gradient(at, src_.shape.channels);
     if (!learns_ && !d_src_) return;  // frozen, and so is everything before it
     void* const d_dst = merged_gradient(exec, dst_);
     with_storage(exec.options.precision, [&]<typename T>(T) {
@@ -88,8 +82,6 @@ class GroupNormOp final : public CompiledOp {
     });
   }
 
-  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
-
  private:
   [[nodiscard]] Columns rows() const { return Columns::for_rows(src_.pixels(), batch_, src_.channels()); }
   [[nodiscard]] double* partial(const ExecContext& exec) const {
@@ -106,36 +98,26 @@ class GroupNormOp final : public CompiledOp {
 
   void sum_gradients(const ExecContext& exec) const {
     const int samples = batch_ / shards_;
-    const auto sum_shard = [&](int shard, float* d_weight, float* d_bias) {
-      const std::int64_t first = std::int64_t{1} * shard * samples;
-      exec.launch(
-          GroupNormGradients{.shape = shape(samples),
-                             .partial = partial(exec) + first * sums_.row_blocks * 2 * src_.channels(),
-                             .statistics = exec.memory.at<double>(statistics_) + first * groups_ * 2,
-                             .d_bias = d_bias,
-                             .d_weight = d_weight});
-    };
-    float* const d_weight = exec.gradients + weight_at_;
-    float* const d_bias = exec.gradients + bias_at_;
-    if (shards_ == 1) return sum_shard(0, d_weight, d_bias);
-    auto* const memory = reinterpret_cast<float*>(exec.memory.scratch + shard_sum_at_);
-    const float* const total = shard_sum_.run(
-        exec, memory, [&](int shard, float* to) { sum_shard(shard, to, to + src_.channels()); });
-    exec.launch(ArrayCopy{.src = total, .dst = d_weight, .count = src_.shape.channels});
-    exec.launch(ArrayCopy{.src = total + src_.channels(), .dst = d_bias, .count = src_.shape.channels});
+    shard_sum_.run(exec, exec.memory.scratch + shard_sum_at_,
+                   {exec.gradients + weight_at_, exec.gradients + bias_at_}, src_.shape.channels,
+                   [&](int shard, const auto& to) {
+                     const std::int64_t first = std::int64_t{1} * shard * samples;
+                     exec.launch(GroupNormGradients{
+                         .shape = shape(samples),
+                         .partial = partial(exec) + first * sums_.row_blocks * 2 * src_.channels(),
+                         .statistics = exec.memory.at<double>(statistics_) + first * groups_ * 2,
+                         .d_bias = to[1],
+                         .d_weight = to[0]});
+                   });
   }
 
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const int batch_, groups_;
   const double epsilon_;
   const bool learns_;
   const std::int64_t weight_at_, bias_at_;
   const int shards_;
   const Columns sums_;  ///< a group for each sample
-  const ShardSum shard_sum_;
+  const ShardSum<2> shard_sum_;
   BufferId parameters_, statistics_;
   std::int64_t coefficients_at_ = 0, shard_sum_at_ = 0;  ///< in the scratch area, behind the partial sums
 };

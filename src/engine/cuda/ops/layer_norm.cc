@@ -4,41 +4,33 @@
 
 #include "engine/cuda/ops/factories.h"
 #include "engine/cuda/ops/shard_sum.h"
-#include "graph/ops.h"
 
 namespace paceline::engine::cuda {
 namespace {
 
 /// What both share: rows, and the gradients of their parameters.
-class RowOp : public CompiledOp {
+class RowOp : public KernelOp {
  public:
   RowOp(const OpArguments& a, std::int64_t bias_at)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
+      : KernelOp(a),
         rows_(std::int64_t{1} * a.build.options.batch * src_.pixels()),
         used_(src_.shape.channels),
-        learns_(a.build.options.training && graph::learns(a.build.graph, a.build.node)),
+        learns_(a.build.learns()),
         weight_at_(a.build.parameter(0)),
         bias_at_(bias_at),
-        shards_(a.build.options.shard > 0 ? a.build.options.batch / a.build.options.shard : 1),
+        shards_(a.build.shards()),
         columns_(Columns::for_sums(rows_ / shards_, 1, src_.channels())),
-        shard_sum_(shards_, std::int64_t{2} * src_.channels()) {
+        shard_sum_(shards_, src_.channels()) {
     if (!learns_) return;
     shard_sum_at_ = whole_lines(std::int64_t{16} * columns_.row_blocks * src_.channels());
-    a.build.memory.scratch(shard_sum_at_ + (shards_ > 1 ? shard_sum_.bytes() : 0));
+    a.build.memory.scratch(shard_sum_at_ + shard_sum_.bytes());
   }
-
-  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
 
  protected:
   [[nodiscard]] RowThreads row_threads() const { return {.rows = rows_, .channels = src_.channels()}; }
 
   void clear_gradients(const ExecContext& exec) const {
-    for (const std::int64_t at : {weight_at_, bias_at_})
-      if (at >= 0)
-        exec.runtime.fill_bytes(exec.compute, exec.gradients + at, 0, static_cast<std::size_t>(4 * used_));
+    for (const std::int64_t at : {weight_at_, bias_at_}) exec.clear_gradient(at, used_);
   }
 
   template <typename T>
@@ -54,7 +46,7 @@ class RowOp : public CompiledOp {
   template <typename T>
   void sum_gradients(const ExecContext& exec, const T* d_dst, const float* statistics) const {
     auto* const partial = reinterpret_cast<double*>(exec.memory.scratch);
-    const auto sum_shard = [&](int shard, float* d_weight, float* d_bias) {
+    const auto sum_shard = [&](int shard, const auto& to) {
       const std::int64_t first = shard * (rows_ / shards_);
       exec.launch(RowGradientSums<T>{.columns = columns_,
                                      .src = exec.memory.at<T>(src_.buffer) + first * src_.channels(),
@@ -66,30 +58,21 @@ class RowOp : public CompiledOp {
                                         .parts = columns_.row_blocks,
                                         .channels = src_.channels()},
                                .used = used_,
-                               .d_bias = d_bias,
-                               .d_weight = d_weight});
+                               .d_bias = to[1],
+                               .d_weight = to[0]});
     };
     float* const d_bias = bias_at_ >= 0 ? exec.gradients + bias_at_ : nullptr;
-    if (shards_ == 1) return sum_shard(0, exec.gradients + weight_at_, d_bias);
-    auto* const memory = reinterpret_cast<float*>(exec.memory.scratch + shard_sum_at_);
-    const float* const total = shard_sum_.run(
-        exec, memory, [&](int shard, float* to) { sum_shard(shard, to, to + src_.channels()); });
-    exec.launch(ArrayCopy{.src = total, .dst = exec.gradients + weight_at_, .count = used_});
-    if (d_bias != nullptr)
-      exec.launch(ArrayCopy{.src = total + src_.channels(), .dst = d_bias, .count = used_});
+    shard_sum_.run(exec, exec.memory.scratch + shard_sum_at_, {exec.gradients + weight_at_, d_bias}, used_,
+                   sum_shard);
   }
 
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const std::int64_t rows_;
   const int used_;
   const bool learns_;
   const std::int64_t weight_at_, bias_at_;  ///< in the flat arrays; -1: no bias
   const int shards_;
   const Columns columns_;  ///< of a shard's rows
-  const ShardSum shard_sum_;
+  const ShardSum<2> shard_sum_;
   std::int64_t shard_sum_at_ = 0;  ///< in the scratch area
 };
 

@@ -7,10 +7,9 @@
 namespace paceline::engine::cuda {
 namespace {
 
-class PadOp final : public CompiledOp {
+class PadOp final : public KernelOp {
  public:
-  PadOp(const graph::Pad& pad, const OpArguments& a)
-      : name_(a.build.op().name), src_(*a.src[0]), dst_(a.dst), d_src_(a.d_src[0]), pad_(pad) {}
+  PadOp(const graph::Pad& pad, const OpArguments& a) : KernelOp(a), pad_(pad) {}
 
   void forward(ExecContext& exec) override {
     place(exec, exec.memory.at(src_.buffer), src_, exec.memory.at(dst_.buffer), dst_, 1);
@@ -18,7 +17,6 @@ class PadOp final : public CompiledOp {
   void backward(ExecContext& exec) override {
     if (d_src_) place(exec, merged_gradient(exec, dst_), dst_, exec.memory.at(d_src_), src_, -1);
   }
-  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
 
  private:
   static PaddedImage image(const Value& value) {
@@ -38,10 +36,6 @@ class PadOp final : public CompiledOp {
     });
   }
 
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const graph::Pad pad_;
 };
 

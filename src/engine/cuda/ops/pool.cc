@@ -19,14 +19,10 @@ PoolShape pool_shape(const OpArguments& a, graph::Pair kernel = 0, graph::Pair s
           .count_padding = count_padding};
 }
 
-class MaxPoolOp final : public CompiledOp {
+class MaxPoolOp final : public KernelOp {
  public:
   MaxPoolOp(const graph::MaxPool& pool, const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
-        shape_(pool_shape(a, pool.kernel, pool.stride, pool.padding)) {
+      : KernelOp(a), shape_(pool_shape(a, pool.kernel, pool.stride, pool.padding)) {
     constexpr std::int64_t kMostPixels = 65535;  // so that a position in the window fits 16 bits
     if (pool.kernel.product() > kMostPixels)
       base::fail(base::ErrorKind::usage,
@@ -56,21 +52,15 @@ class MaxPoolOp final : public CompiledOp {
                                      .d_src = exec.memory.at<T>(d_src_)});
     });
   }
-  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
 
  private:
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const PoolShape shape_;
   BufferId winner_;  ///< live from forward to backward
 };
 
-class AveragePoolOp final : public CompiledOp {
+class AveragePoolOp final : public KernelOp {
  public:
-  AveragePoolOp(const PoolShape& shape, const OpArguments& a)
-      : name_(a.build.op().name), src_(*a.src[0]), dst_(a.dst), d_src_(a.d_src[0]), shape_(shape) {}
+  AveragePoolOp(const PoolShape& shape, const OpArguments& a) : KernelOp(a), shape_(shape) {}
   void forward(ExecContext& exec) override {
     with_storage(exec.options.precision, [&]<typename T>(T) {
       exec.launch(AveragePoolForward<T>{
@@ -85,20 +75,14 @@ class AveragePoolOp final : public CompiledOp {
           .shape = shape_, .d_dst = static_cast<const T*>(d_dst), .d_src = exec.memory.at<T>(d_src_)});
     });
   }
-  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
 
  private:
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const PoolShape shape_;
 };
 
-class GlobalAveragePoolOp final : public CompiledOp {
+class GlobalAveragePoolOp final : public KernelOp {
  public:
-  explicit GlobalAveragePoolOp(const OpArguments& a)
-      : name_(a.build.op().name), src_(*a.src[0]), dst_(a.dst), d_src_(a.d_src[0]) {}
+  using KernelOp::KernelOp;
   void forward(ExecContext& exec) override {
     with_storage(exec.options.precision, [&]<typename T>(T) {
       exec.launch(GlobalAveragePoolForward<T>{.samples = exec.options.batch,
@@ -119,13 +103,6 @@ class GlobalAveragePoolOp final : public CompiledOp {
                                                .d_src = exec.memory.at<T>(d_src_)});
     });
   }
-  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
-
- private:
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
 };
 
 }  // namespace

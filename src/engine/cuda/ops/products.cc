@@ -8,15 +8,9 @@ namespace paceline::engine::cuda {
 namespace {
 
 /// dst = src * factor, where one row of factors belongs to all pixels of a sample, or to one pixel.
-class MulOp final : public CompiledOp {
+class MulOp final : public KernelOp {
  public:
-  explicit MulOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        factor_(*a.src[1]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
-        d_factor_(a.d_src[1]) {}
+  explicit MulOp(const OpArguments& a) : KernelOp(a), factor_(*a.src[1]), d_factor_(a.d_src[1]) {}
 
   void forward(ExecContext& exec) override {
     scale(exec, exec.memory.at(src_.buffer), exec.memory.at(dst_.buffer));
@@ -35,7 +29,6 @@ class MulOp final : public CompiledOp {
       });
     if (d_src_) scale(exec, d_dst, exec.memory.at(d_src_));
   }
-  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
 
  private:
   /// Rows of factors.
@@ -54,11 +47,8 @@ class MulOp final : public CompiledOp {
     });
   }
 
-  const std::string name_;
-  const Value& src_;
   const Value& factor_;
-  const Value& dst_;
-  const BufferId d_src_, d_factor_;
+  const BufferId d_factor_;
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include "engine/cuda/ops/factories.h"
 #include "engine/cuda/ops/shard_sum.h"
-#include "graph/ops.h"
 
 namespace paceline::engine::cuda {
 namespace {
@@ -17,19 +16,17 @@ class TokenWeight {
       : dst_(a.dst),
         places_(places),
         at_(a.build.parameter(0)),
-        learns_(graph::learns(a.build.graph, a.build.node)),
-        shards_(a.build.options.shard > 0 ? a.build.options.batch / a.build.options.shard : 1),
+        learns_(a.build.learns()),
+        shards_(a.build.shards()),
         shard_sum_(shards_, elements()) {
-    if (learns_ && shards_ > 1) a.build.memory.scratch(shard_sum_.bytes());
+    if (learns_) a.build.memory.scratch(shard_sum_.bytes());
   }
   [[nodiscard]] bool learns() const { return learns_; }
   [[nodiscard]] const float* of(const ExecContext& exec) const { return exec.weights + at_; }
-  void clear_gradient(const ExecContext& exec) const {
-    exec.runtime.fill_bytes(exec.compute, exec.gradients + at_, 0, static_cast<std::size_t>(4 * elements()));
-  }
+  void clear_gradient(const ExecContext& exec) const { exec.clear_gradient(at_, elements()); }
   void sum_gradient(const ExecContext& exec, const void* d_dst) const {
     const int samples = exec.options.batch / shards_;
-    const auto sum_shard = [&](int shard, float* to) {
+    const auto sum_shard = [&](int shard, const auto& to) {
       with_storage(exec.options.precision, [&]<typename T>(T) {
         exec.launch(SumSamples<T>{
             .samples = samples,
@@ -38,13 +35,10 @@ class TokenWeight {
             .channels = dst_.channels(),
             .used = dst_.shape.channels,
             .d_dst = static_cast<const T*>(d_dst) + std::int64_t{1} * shard * samples * dst_.elements(),
-            .gradient = to});
+            .gradient = to[0]});
       });
     };
-    float* const gradient = exec.gradients + at_;
-    if (shards_ == 1) return sum_shard(0, gradient);
-    const float* sum = shard_sum_.run(exec, reinterpret_cast<float*>(exec.memory.scratch), sum_shard);
-    exec.launch(ArrayCopy{.src = sum, .dst = gradient, .count = elements()});
+    shard_sum_.run(exec, exec.memory.scratch, {exec.gradients + at_}, elements(), sum_shard);
   }
 
  private:
@@ -54,17 +48,12 @@ class TokenWeight {
   const std::int64_t at_;
   const bool learns_;
   const int shards_;
-  const ShardSum shard_sum_;
+  const ShardSum<> shard_sum_;
 };
 
-class PositionOp final : public CompiledOp {
+class PositionOp final : public KernelOp {
  public:
-  explicit PositionOp(const OpArguments& a)
-      : name_(a.build.op().name),
-        src_(*a.src[0]),
-        dst_(a.dst),
-        d_src_(a.d_src[0]),
-        weight_(a, dst_.pixels()) {}
+  explicit PositionOp(const OpArguments& a) : KernelOp(a), weight_(a, dst_.pixels()) {}
 
   void forward(ExecContext& exec) override {
     with_storage(exec.options.precision, [&]<typename T>(T) {
@@ -82,26 +71,16 @@ class PositionOp final : public CompiledOp {
     if (!weight_.learns() && !d_src_) return;
     void* d_dst = merged_gradient(exec, dst_);
     if (weight_.learns()) weight_.sum_gradient(exec, d_dst);
-    void* d_src = exec.memory.at(d_src_);
-    if (d_src != nullptr && d_src != d_dst)
-      exec.runtime.copy_on_device(
-          exec.compute, d_src, d_dst,
-          static_cast<std::size_t>(exec.options.batch * dst_.elements() * bytes_of(exec.options.precision)));
+    exec.copy(dst_, d_dst, exec.memory.at(d_src_));
   }
-  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
 
  private:
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const TokenWeight weight_;
 };
 
-class ClassTokenOp final : public CompiledOp {
+class ClassTokenOp final : public KernelOp {
  public:
-  explicit ClassTokenOp(const OpArguments& a)
-      : name_(a.build.op().name), src_(*a.src[0]), dst_(a.dst), d_src_(a.d_src[0]), weight_(a, 1) {}
+  explicit ClassTokenOp(const OpArguments& a) : KernelOp(a), weight_(a, 1) {}
 
   void forward(ExecContext& exec) override {
     with_storage(exec.options.precision, [&]<typename T>(T) {
@@ -128,13 +107,8 @@ class ClassTokenOp final : public CompiledOp {
                                .d_src = exec.memory.at<T>(d_src_)});
     });
   }
-  void describe(std::vector<KernelChoice>& choices) const override { choices.push_back(own_kernel(name_)); }
 
  private:
-  const std::string name_;
-  const Value& src_;
-  const Value& dst_;
-  const BufferId d_src_;
   const TokenWeight weight_;
 };
 

@@ -126,35 +126,26 @@ void gather(HostLoops loops, const ConvProblem& p, const float* from_data, Side 
     }
 }
 
-/// KRSC to [K / 8][RS][C][8].
-std::vector<float> pack_forward(const ConvProblem& p, const float* weight) {
-  const int taps = p.kernel_height * p.kernel_width;
+/// KRSC to [K / 8][RS][C][8], or, to compute backward data, to [C / 8][RS][K][8].
+std::vector<float> pack(const ConvProblem& p, const float* weight) {
+  const bool is_backward = p.direction == ConvDirection::backward_data;
+  const int taps = p.kernel_height * p.kernel_width, from = is_backward ? p.channels_out : p.channels_in;
   std::vector<float> packed(static_cast<std::size_t>(p.weight_elements()));
   for (int k = 0; k < p.channels_out; ++k)
     for (int tap = 0; tap < taps; ++tap)
-      for (int c = 0; c < p.channels_in; ++c)
+      for (int c = 0; c < p.channels_in; ++c, ++weight) {
+        const int outer = is_backward ? c : k, inner = is_backward ? k : c;
         packed[static_cast<std::size_t>(
-            ((std::int64_t{k / kEight} * taps + tap) * p.channels_in + c) * kEight + k % kEight)] =
-            weight[(std::int64_t{k} * taps + tap) * p.channels_in + c];
-  return packed;
-}
-/// KRSC to [C / 8][RS][K][8].
-std::vector<float> pack_backward(const ConvProblem& p, const float* weight) {
-  const int taps = p.kernel_height * p.kernel_width;
-  std::vector<float> packed(static_cast<std::size_t>(p.weight_elements()));
-  for (int k = 0; k < p.channels_out; ++k)
-    for (int tap = 0; tap < taps; ++tap)
-      for (int c = 0; c < p.channels_in; ++c)
-        packed[static_cast<std::size_t>(
-            ((std::int64_t{c / kEight} * taps + tap) * p.channels_out + k) * kEight + c % kEight)] =
-            weight[(std::int64_t{k} * taps + tap) * p.channels_in + c];
+            ((std::int64_t{outer / kEight} * taps + tap) * from + inner) * kEight + outer % kEight)] =
+            *weight;
+      }
   return packed;
 }
 
 void forward(HostLoops loops, const ConvProblem& p, const ConvOperands& operands) {
   const FloatView src(operands.src, p.src_elements(), p.precision);
   const FloatView weight(operands.weight, p.weight_elements(), p.precision);
-  gather(loops, p, src.data(), source(p), operands.dst, destination(p), pack_forward(p, weight.data()),
+  gather(loops, p, src.data(), source(p), operands.dst, destination(p), pack(p, weight.data()),
          [&](Axis axis, int at, int tap, int size) {
            const int in = source_position(p, axis, at, tap);
            return in < size ? in : -1;
@@ -164,7 +155,7 @@ void forward(HostLoops loops, const ConvProblem& p, const ConvOperands& operands
 void backward_data(HostLoops loops, const ConvProblem& p, const ConvOperands& operands) {
   const FloatView d_dst(operands.dst, p.dst_elements(), p.precision);
   const FloatView weight(operands.weight, p.weight_elements(), p.precision);
-  gather(loops, p, d_dst.data(), destination(p), operands.src, source(p), pack_backward(p, weight.data()),
+  gather(loops, p, d_dst.data(), destination(p), operands.src, source(p), pack(p, weight.data()),
          [&](Axis axis, int at, int tap, int size) { return output_position(p, axis, at, tap, size); });
 }
 
@@ -263,31 +254,27 @@ void for_each_product(HostLoops loops, const ConvProblem& p, const Visit& visit)
 
 /// Plain loops: only tests and small networks come here.
 void convolve_groups(HostLoops loops, const ConvProblem& p, const ConvOperands& operands) {
-  const auto sums = [](std::int64_t elements) {
-    return std::vector<float>(static_cast<std::size_t>(elements));
-  };
-  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
   const FloatView src(operands.src, p.src_elements(), p.precision);
   const FloatView dst(operands.dst, p.dst_elements(), p.precision);
   const FloatView weight(operands.weight, p.weight_elements(), p.precision);
-  if (p.direction == ConvDirection::forward) {
-    auto sum = sums(p.dst_elements());
-    for_each_product(loops, p, [&](std::int64_t s, std::int64_t d, std::int64_t w) {
-      sum[at(d)] += src.data()[s] * weight.data()[w];
-    });
-    store_all(sum.data(), p.dst_elements(), operands.dst, 0, p.precision);
-  } else if (p.direction == ConvDirection::backward_data) {
-    auto sum = sums(p.src_elements());
-    for_each_product(loops, p, [&](std::int64_t s, std::int64_t d, std::int64_t w) {
-      sum[at(s)] += dst.data()[d] * weight.data()[w];
-    });
-    store_all(sum.data(), p.src_elements(), operands.src, 0, p.precision);
-  } else {
-    auto sum = sums(p.weight_elements());
-    for_each_product(loops, p, [&](std::int64_t s, std::int64_t d, std::int64_t w) {
-      sum[at(w)] += src.data()[s] * dst.data()[d];
-    });
-    store_all(sum.data(), p.weight_elements(), operands.weight, 0, p.precision);
+  // add(sums, element of src, of dst, of weight) adds a product to one of the sums.
+  const auto sum_products = [&](std::int64_t elements, void* to, const auto& add) {
+    std::vector<float> sums(static_cast<std::size_t>(elements));
+    for_each_product(loops, p,
+                     [&](std::int64_t s, std::int64_t d, std::int64_t w) { add(sums.data(), s, d, w); });
+    store_all(sums.data(), elements, to, 0, p.precision);
+  };
+  const float *x = src.data(), *y = dst.data(), *v = weight.data();
+  switch (p.direction) {
+    case ConvDirection::forward:
+      return sum_products(p.dst_elements(), operands.dst,
+                          [=](float* sums, auto s, auto d, auto w) { sums[d] += x[s] * v[w]; });
+    case ConvDirection::backward_data:
+      return sum_products(p.src_elements(), operands.src,
+                          [=](float* sums, auto s, auto d, auto w) { sums[s] += y[d] * v[w]; });
+    case ConvDirection::backward_weights:
+      return sum_products(p.weight_elements(), operands.weight,
+                          [=](float* sums, auto s, auto d, auto w) { sums[w] += x[s] * y[d]; });
   }
 }
 

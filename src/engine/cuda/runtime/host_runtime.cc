@@ -48,15 +48,6 @@ std::int64_t machine_bytes(int pages) {
 
 }  // namespace
 
-HostRuntime::HostRuntime(const HostRuntimeOptions& options)
-    : options_(options),
-      rng_(options.seed, base::Purpose::test),
-      // With some seeds streams alternate item by item; with others one stream gets far ahead of another,
-      // which reveals most mistakes.
-      longest_burst_(1u << rng_.below(10)) {}
-
-HostRuntime::~HostRuntime() = default;
-
 DeviceFacts HostRuntime::facts() const {
   const base::CgroupLimits limits = base::cgroup_limits();
   const std::int64_t all = machine_bytes(_SC_PHYS_PAGES), free = machine_bytes(_SC_AVPHYS_PAGES);
@@ -78,7 +69,8 @@ std::byte* HostRuntime::allocate(Kind kind, std::size_t bytes) {
   block.memory = std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[all]);
   if (block.memory == nullptr)
     base::fail(base::ErrorKind::device,
-               "{}: the system has no {} bytes of memory; use a smaller batch or model", where(op_), bytes);
+               "cuda-on-host{}: the system has no {} bytes of memory; use a smaller batch or model",
+               place_of(op_), bytes);
   void* first = block.memory.get() + kGuard;
   std::size_t space = all - kGuard;
   block.first = static_cast<std::byte*>(std::align(kGuard, bytes + kGuard, first, space));
@@ -92,12 +84,6 @@ std::byte* HostRuntime::allocate(Kind kind, std::size_t bytes) {
 std::byte* HostRuntime::allocate(std::size_t bytes) { return allocate(Kind::device, bytes); }
 std::byte* HostRuntime::allocate_pinned(std::size_t bytes) { return allocate(Kind::pinned, bytes); }
 
-std::int64_t HostRuntime::allocated_bytes() const {
-  std::int64_t bytes = 0;
-  for (const auto& [first, block] : blocks_) bytes += static_cast<std::int64_t>(block.bytes);
-  return bytes;
-}
-
 bool HostRuntime::is_in(Kind kind, const void* first, std::size_t bytes) const {
   const auto* begin = static_cast<const std::byte*>(first);
   auto after = blocks_.upper_bound(begin);
@@ -106,14 +92,15 @@ bool HostRuntime::is_in(Kind kind, const void* first, std::size_t bytes) const {
   return block.kind == kind && begin + bytes <= block.first + block.bytes;
 }
 
-std::string HostRuntime::where(const std::string& op) const { return "cuda-on-host" + place_of(op); }
+void HostRuntime::fail_engine(const std::string& op, const std::string& what) const {
+  base::fail(base::ErrorKind::device, "cuda-on-host{}: {}; this is an error of the engine, please report it",
+             place_of(op), what);
+}
 
 void HostRuntime::expect_in(Kind kind, const void* first, std::size_t bytes, const char* call) const {
   if (!is_in(kind, first, bytes))
-    base::fail(base::ErrorKind::device,
-               "{}: {} of {} bytes must stay within a block of {} memory, but does not; this is an "
-               "error of the engine, please report it",
-               where(op_), call, bytes, kind == Kind::device ? "device" : "pinned");
+    fail_engine(op_, fmt::format("{} of {} bytes must stay within a block of {} memory, but does not", call,
+                                 bytes, kind == Kind::device ? "device" : "pinned"));
 }
 
 void HostRuntime::check_guards(const Item& after) const {
@@ -122,10 +109,7 @@ void HostRuntime::check_guards(const Item& after) const {
   };
   for (const auto& [first, block] : blocks_)
     if (!is_whole(first - kGuard) || !is_whole(first + block.bytes))
-      base::fail(base::ErrorKind::device,
-                 "{}: {} wrote outside of a block of {} bytes; this is an error of the engine, "
-                 "please report it",
-                 where(after.op), after.what, block.bytes);
+      fail_engine(after.op, fmt::format("{} wrote outside of a block of {} bytes", after.what, block.bytes));
 }
 
 // ---- posting
@@ -188,13 +172,6 @@ void HostRuntime::launch(Stream stream, int kernel, const void* arguments, std::
   });
 }
 
-/// The order of blocks and threads is varied too.
-HostOrder HostRuntime::order_of_threads() {
-  const bool is_descending = options_.order == StreamOrder::last_first ||
-                             (options_.order == StreamOrder::random && rng_.below(2) == 1);
-  return is_descending ? HostOrder::descending : HostOrder::ascending;
-}
-
 void HostRuntime::record(Event event, Stream stream) {
   expect_no_capture("the record of an event");
   auto mark = std::make_shared<Reached>();
@@ -213,19 +190,13 @@ void HostRuntime::wait(Stream stream, Event event) {
 // ---- captured sections
 
 void HostRuntime::expect_no_capture(const char* call) const {
-  if (sections_.is_recording())
-    base::fail(base::ErrorKind::device,
-               "{}: {} must not be in a captured section; this is an error of the engine, please report it",
-               where(op_), call);
+  if (sections_.is_recording()) fail_engine(op_, fmt::format("{} must not be in a captured section", call));
 }
 
 void HostRuntime::expect_preparing(const char* call) const {
   expect_no_capture(call);
   if (is_sealed_)
-    base::fail(base::ErrorKind::device,
-               "{}: {} came after the warm-up, where it may wait for other devices; this is an error of the "
-               "engine, please report it",
-               where(op_), call);
+    fail_engine(op_, fmt::format("{} came after the warm-up, where it may wait for other devices", call));
 }
 
 CapturedSection HostRuntime::capture(Stream stream, const std::function<void()>& post) {
@@ -254,10 +225,7 @@ double HostRuntime::seconds_between(Event begin, Event end) {
   const Mark& from = events_[static_cast<std::size_t>(begin.index)];
   const Mark& to = events_[static_cast<std::size_t>(end.index)];
   if (from == nullptr || !from->is_done || to == nullptr || !to->is_done)
-    base::fail(base::ErrorKind::device,
-               "{}: time was taken from an event that was not reached; this is an error of the engine, "
-               "please report it",
-               where(op_));
+    fail_engine(op_, "time was taken from an event that was not reached");
   return base::seconds(to->at - from->at);
 }
 
@@ -276,22 +244,13 @@ void HostRuntime::synchronize(Event event) {
 void HostRuntime::run_until(const std::function<bool()>& is_done) {
   while (!is_done()) {
     const int stream = next_stream();
-    if (stream < 0)
-      base::fail(base::ErrorKind::device,
-                 "{}: every stream waits for another one; this is an error of the engine, please report it",
-                 where(op_));
+    if (stream < 0) fail_engine(op_, "every stream waits for another one");
     auto& items = streams_[static_cast<std::size_t>(stream)];
     const Item item = std::move(items.front());
     items.pop_front();
     if (item.work) item.work();
     check_guards(item);
   }
-}
-
-std::size_t HostRuntime::queued() const {
-  std::size_t items = 0;
-  for (const auto& stream : streams_) items += stream.size();
-  return items;
 }
 
 int HostRuntime::next_stream() {
@@ -301,24 +260,12 @@ int HostRuntime::next_stream() {
     if (!items.empty() && (items.front().waits_for == nullptr || items.front().waits_for->is_done))
       ready.push_back(stream);
   }
-  if (ready.empty()) return -1;
-  switch (options_.order) {
-    case StreamOrder::as_posted:
-      return *std::ranges::min_element(
-          ready, {}, [&](int stream) { return streams_[static_cast<std::size_t>(stream)].front().number; });
-    case StreamOrder::first_first:
-      return ready.front();
-    case StreamOrder::last_first:
-      return ready.back();
-    case StreamOrder::random:
-      break;
-  }
-  if (burst_ == 0 || std::ranges::find(ready, burst_stream_) == ready.end()) {
-    burst_stream_ = ready[rng_.below(static_cast<std::uint32_t>(ready.size()))];
-    burst_ = 1 + rng_.below(longest_burst_);
-  }
-  --burst_;
-  return burst_stream_;
+  return ready.empty() ? -1 : choose(ready);
+}
+
+int HostRuntime::choose(std::span<const int> ready) {
+  return *std::ranges::min_element(
+      ready, {}, [&](int stream) { return streams_[static_cast<std::size_t>(stream)].front().number; });
 }
 
 std::unique_ptr<Convolution> HostRuntime::make_convolution(const ConvProblem& problem,

@@ -3,9 +3,10 @@
 /// HostRuntime is a Runtime on the processor. It runs the CUDA engine without a GPU, and is made to reveal
 /// missing synchronisation and wrong use of memory.
 ///
-/// Enqueued work does not run at once. synchronize() runs the items of the streams, in one of the orders that
-/// events allow, until the item that it waits for is done; other items stay queued. So a missing wait, a host
-/// buffer that is changed too early, and memory that is read before it is written all change the result.
+/// Enqueued work does not run at once. synchronize() runs the items of the streams, the oldest first, until
+/// the item that it waits for is done; other items stay queued. So a missing wait, a host buffer that is
+/// changed too early, and memory that is read before it is written all change the result. Tests choose other
+/// orders that events allow.
 /// Memory starts as NaN (bytes 0xff), between guard zones that are checked after each item.
 ///
 /// A captured section is the list of enqueued items with their arguments. A replay uses exactly these
@@ -14,7 +15,7 @@
 /// Errors   Error(device) for a write outside of a block, a copy from or to memory of the wrong kind, streams
 ///          that wait for one another, a section that does something that Runtime::capture() forbids, and
 ///          what a sealed runtime must not do
-/// Threads  one. The same options and calls give the same order and the same bits.
+/// Threads  one. The same calls give the same order and the same bits.
 
 #include <atomic>
 #include <cstdint>
@@ -22,12 +23,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
-#include "base/rng.h"
 #include "base/side_stream.h"
 #include "engine/cuda/conv_problem.h"
 #include "engine/cuda/kernels/host.h"
@@ -94,23 +94,9 @@ class HostSideStream final : public base::SideStream {
   std::vector<std::shared_ptr<Mark>> marks_;  ///< shared with the work that sets them
 };
 
-/// Which of the streams that are not waiting runs next.
-enum class StreamOrder {
-  as_posted,    ///< the oldest item first, like a device with one queue
-  first_first,  ///< the stream made first, until it waits or is empty
-  last_first,   ///< the stream made last, until it waits or is empty
-  random,       ///< a random stream, for a random number of items
-};
-
-struct HostRuntimeOptions {
-  StreamOrder order = StreamOrder::as_posted;
-  std::uint64_t seed = 0;  ///< of random
-};
-
 class HostRuntime : public Runtime {
  public:
-  explicit HostRuntime(const HostRuntimeOptions& options = {});
-  ~HostRuntime() override;
+  HostRuntime() = default;
   HostRuntime(const HostRuntime&) = delete;
   HostRuntime& operator=(const HostRuntime&) = delete;
 
@@ -137,7 +123,6 @@ class HostRuntime : public Runtime {
   [[nodiscard]] double seconds_between(Event begin, Event end) override;
   void synchronize(Stream stream) override;
   void synchronize(Event event) override;
-  using Runtime::make_convolution;
   [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem,
                                                               const std::string& algorithm) override;
   [[nodiscard]] ConvCandidates convolution_candidates(const ConvProblem& problem) override;
@@ -147,19 +132,7 @@ class HostRuntime : public Runtime {
   /// Enqueues any work on a stream. `what` names it in errors.
   void post(Stream stream, const char* what, std::function<void()> work);
 
-  /// The sum over all blocks, without guard zones.
-  [[nodiscard]] std::int64_t allocated_bytes() const;
-  /// The number of items that were enqueued and have not run.
-  [[nodiscard]] std::size_t queued() const;
-
- private:
-  enum class Kind { device, pinned };
-  struct Block {
-    Kind kind;
-    std::size_t bytes;
-    std::unique_ptr<std::byte[]> memory;  ///< including both guard zones
-    std::byte* first;
-  };
+ protected:
   /// What one record() of an event marks.
   struct Reached {
     bool is_done = false;  ///< whether its stream has reached it
@@ -173,15 +146,30 @@ class HostRuntime : public Runtime {
     std::function<void()> work;
     Mark waits_for;  ///< null: waits for nothing
   };
+  /// The stream to run next, of `ready`, which are not waiting: the one with the oldest item, like a device
+  /// with one queue.
+  [[nodiscard]] virtual int choose(std::span<const int> ready);
+  /// The order in which the kernel launched next visits its blocks and threads.
+  [[nodiscard]] virtual HostOrder order_of_threads() { return HostOrder::ascending; }
 
-  [[nodiscard]] HostOrder order_of_threads();
+  std::vector<std::deque<Item>> streams_;
+
+ private:
+  enum class Kind { device, pinned };
+  struct Block {
+    Kind kind;
+    std::size_t bytes;
+    std::unique_ptr<std::byte[]> memory;  ///< including both guard zones
+    std::byte* first;
+  };
+
   std::byte* allocate(Kind kind, std::size_t bytes);
   /// Whether [first, first + bytes) lies in a block of this kind.
   [[nodiscard]] bool is_in(Kind kind, const void* first, std::size_t bytes) const;
   void expect_in(Kind kind, const void* first, std::size_t bytes, const char* call) const;
   void check_guards(const Item& after) const;
-  /// "cuda-on-host, in step 12, op conv1", for errors.
-  [[nodiscard]] std::string where(const std::string& op) const;
+  /// Throws Error(device): "cuda-on-host, in step 12, op conv1: WHAT; this is an error of the engine, ...".
+  [[noreturn]] void fail_engine(const std::string& op, const std::string& what) const;
   [[nodiscard]] std::deque<Item>& queue(Stream stream);
   /// Fails if a section is being captured, since `call` must not be in one.
   void expect_no_capture(const char* call) const;
@@ -189,15 +177,9 @@ class HostRuntime : public Runtime {
   /// The stream to run next; -1 if all wait.
   [[nodiscard]] int next_stream();
 
-  const HostRuntimeOptions options_;
-  base::Rng rng_;
   std::map<const std::byte*, Block> blocks_;  ///< by their first byte
-  std::vector<std::deque<Item>> streams_;
-  std::vector<Mark> events_;  ///< the last record() of each; null if there was none
+  std::vector<Mark> events_;                  ///< the last record() of each; null if there was none
   std::uint64_t posted_ = 0;
-  std::uint32_t longest_burst_;  ///< random: the most items that a chosen stream runs
-  int burst_stream_ = -1;        ///< the chosen stream; burst_ is how many items it may still run
-  std::uint32_t burst_ = 0;
   RecordedSections<Item> sections_;
 };
 

@@ -1,7 +1,7 @@
 #include "engine/cuda/runtime/load.h"
 
+#include <algorithm>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "engine/cuda/kernels/table.h"
@@ -20,14 +20,6 @@ constexpr bool is_too_old(int driver, std::size_t built_with) {
 }
 /// The oldest driver's version for programs that were built with CUDA `built_with`.
 constexpr int oldest_driver(int built_with) { return built_with >= 13000 ? 580 : 525; }
-
-template <typename... Kernel>
-bool same_kernels(const CudaApi& api, const std::tuple<Kernel...>*) {
-  const std::size_t bytes[] = {sizeof(Kernel)..., 0};
-  for (int i = 0; i < kKernelCount; ++i)
-    if (api.kernel_bytes[i] != bytes[i]) return false;
-  return true;
-}
 
 [[noreturn]] void fail_without_gpu(const base::EnvironmentLookup& environment) {
   const char* visible = environment("CUDA_VISIBLE_DEVICES");
@@ -82,7 +74,7 @@ const CudaApi& open_cuda(const std::filesystem::path& folder) {
 void check_module(const CudaApi& api, const std::filesystem::path& module) {
   // table_bytes is the first member, so it can be read from the table of any build.
   if (api.table_bytes != sizeof(CudaApi) || api.kernel_count != kKernelCount ||
-      !same_kernels(api, static_cast<const Kernels*>(nullptr)))
+      !std::equal(kKernelBytes.begin(), kKernelBytes.end(), api.kernel_bytes))
     base::fail(base::ErrorKind::device,
                "--device cuda: {} belongs to another build of this program; rebuild both: cmake --preset "
                "release && ./x build",
@@ -116,15 +108,15 @@ int check_device(const CudaApi& api, int device, const base::EnvironmentLookup& 
                count == 1 ? "cuda:0" : fmt::format("cuda:0 to cuda:{}", count - 1));
   int major = 0, minor = 0;
   char name[256] = "";
+  const auto require_success = [&](CudaStatus status, const char* call) {
+    if (status != kCudaSuccess)
+      base::fail(base::ErrorKind::device, "--device cuda: {}",
+                 describe_cuda_error(api, status, call, fmt::format("on GPU {}", device)));
+  };
   for (const auto& [value, attribute] : {std::pair{&major, kCudaDevAttrComputeCapabilityMajor},
                                          std::pair{&minor, kCudaDevAttrComputeCapabilityMinor}})
-    if (const auto status = api.cudaDeviceGetAttribute(value, attribute, device); status != kCudaSuccess)
-      base::fail(
-          base::ErrorKind::device, "--device cuda: {}",
-          describe_cuda_error(api, status, "cudaDeviceGetAttribute", fmt::format("on GPU {}", device)));
-  if (const auto status = api.device_name(name, sizeof name, device); status != kCudaSuccess)
-    base::fail(base::ErrorKind::device, "--device cuda: {}",
-               describe_cuda_error(api, status, "cudaGetDeviceProperties", fmt::format("on GPU {}", device)));
+    require_success(api.cudaDeviceGetAttribute(value, attribute, device), "cudaDeviceGetAttribute");
+  require_success(api.device_name(name, sizeof name, device), "cudaGetDeviceProperties");
   const int capability = 10 * major + minor;
   if (capability < kOldestCapability)
     base::fail(

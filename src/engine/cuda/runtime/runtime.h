@@ -129,9 +129,6 @@ class Runtime {
   /// Errors   AlgorithmRefused; Error(device) with the problem if no implementation qualifies
   [[nodiscard]] virtual std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem,
                                                                       const std::string& algorithm) = 0;
-  [[nodiscard]] std::unique_ptr<Convolution> make_convolution(const ConvProblem& problem) {
-    return make_convolution(problem, {});
-  }
   /// The algorithms that are worth measuring for `problem`.
   ///
   /// Cost     on a GPU about 10 ms; making these convolutions is then free until the next call

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "engine/cuda/conv_problem.h"
+#include "engine/cuda/conv_problems.h"
 #include "engine/cuda/cudnn/device_descriptions.h"
 #include "engine/cuda/cudnn/real_cudnn.h"
 #include "engine/cuda/runtime/runtime.h"
@@ -160,7 +160,7 @@ TEST_F(CudnnDescribed, PlansToBeMeasuredDifferInEngineOrKnobs) {
   std::set<std::int64_t> engines;
   for (const Plan& plan : plans) {
     EXPECT_NE(plan.engine.knobs, "");
-    names.insert(name_of(plan.engine));
+    names.insert(fmt::format("{} {}", plan.engine.index, plan.engine.knobs));
     engines.insert(plan.engine.index);
   }
   EXPECT_EQ(names.size(), 8u);

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <tuple>
 
 #include "base/error.h"
 #include "engine/cuda/kernels/table.h"
@@ -16,12 +14,6 @@ namespace paceline::engine::cuda::test {
 namespace {
 
 FakeCuda* living = nullptr;
-
-template <typename... Kernel>
-constexpr auto sizes(const std::tuple<Kernel...>*) {
-  return std::array<std::size_t, sizeof...(Kernel) + 1>{sizeof(Kernel)..., 0};
-}
-constexpr auto kKernelBytes = sizes(static_cast<const Kernels*>(nullptr));
 
 }  // namespace
 

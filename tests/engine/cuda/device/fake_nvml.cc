@@ -183,7 +183,7 @@ FakeNvml::~FakeNvml() { living_nvml = nullptr; }
 NvmlApi FakeNvml::api() const {
   NvmlApi api;
   api.nvmlInit_v2 = [] {
-    const auto status = living_nvml->called("nvmlInit_v2");
+    const auto status = living_nvml->called("nvmlInit");
     living_nvml->started += status == NVML_SUCCESS ? 1 : 0;
     return status;
   };

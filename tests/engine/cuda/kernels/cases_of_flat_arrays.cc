@@ -286,12 +286,12 @@ graph::Graph model_to_update(bool is_small) {
 struct Updated {
   graph::Graph graph;
   graph::Layout layout = graph::flat_layout(graph);
-  std::vector<PackedPlace> places = places_of(graph, layout);
+  std::vector<LayerWeight> places = places_of(graph, layout);
   UpdateTables tables = update_tables(graph, layout, places);
 
   /// The weights of the convolutions, of which "stem" has rows that are longer than a tile, usually.
-  static std::vector<PackedPlace> places_of(const graph::Graph& graph, const graph::Layout& layout) {
-    std::vector<PackedPlace> places;
+  static std::vector<LayerWeight> places_of(const graph::Graph& graph, const graph::Layout& layout) {
+    std::vector<LayerWeight> places;
     for (const graph::Node& node : graph.nodes) {
       if (node.as<graph::Conv2d>() == nullptr) continue;
       const auto& src = graph.nodes[static_cast<std::size_t>(node.inputs.front())].shape;
@@ -322,7 +322,7 @@ void add_update(KernelCases& cases, const Updated& of, const std::string& name, 
     for (int i = 0; i < state_slots(rule); ++i)
       state[i] = arrays.in_place(positive_floats(generator, of.elements()));
     std::vector<PackedWeight<T>> layers;
-    for (const PackedPlace& place : of.places) {
+    for (const LayerWeight& place : of.places) {
       const auto elements = static_cast<std::size_t>(place.shape.padded_elements());
       layers.push_back({place.offset,
                         arrays.in_place(Stored<T>(random_values<T>(generator, elements)).values()),

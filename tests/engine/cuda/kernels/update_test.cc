@@ -31,8 +31,8 @@ WeightShape shape_of(int outs, int ins, int taps) {
 }
 
 /// The weights of model(), by number of the layer.
-std::vector<PackedPlace> packed_places(const graph::Graph& graph, const graph::Layout& layout) {
-  std::vector<PackedPlace> places;
+std::vector<LayerWeight> packed_places(const graph::Graph& graph, const graph::Layout& layout) {
+  std::vector<LayerWeight> places;
   const std::vector<std::pair<std::string, WeightShape>> weights = {
       {"conv1", shape_of(470, 3, 9)}, {"conv2", shape_of(13, 470, 9)}, {"fc", shape_of(7, 13, 4)}};
   for (const graph::Node& node : graph.nodes)
@@ -71,8 +71,8 @@ class CudaUpdate : public ::testing::Test {
     std::vector<Stored<T>> values;
     int blocks = 0;
 
-    explicit Copies(const std::vector<PackedPlace>& places) {
-      for (const PackedPlace& place : places) {
+    explicit Copies(const std::vector<LayerWeight>& places) {
+      for (const LayerWeight& place : places) {
         values.emplace_back(static_cast<std::size_t>(place.shape.padded_elements()));
         layers.push_back({place.offset, values.back().data(), place.shape, blocks});
         blocks += PackedWeight<T>::blocks_of(place.shape);
@@ -195,7 +195,7 @@ class CudaUpdate : public ::testing::Test {
 
   const graph::Graph graph_ = model();
   const graph::Layout layout_ = graph::flat_layout(graph_);
-  const std::vector<PackedPlace> places_ = packed_places(graph_, layout_);
+  const std::vector<LayerWeight> places_ = packed_places(graph_, layout_);
   const UpdateTables tables_ = update_tables(graph_, layout_, places_);
   const UpdateTables plain_ = update_tables(graph_, layout_, {});  ///< that packs nothing
   std::mt19937 generator_{23};

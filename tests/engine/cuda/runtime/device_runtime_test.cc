@@ -99,7 +99,7 @@ int use_everything(const FakeCuda& cuda, FakeLibrary& library, int* worked = nul
   const Stream compute = runtime.make_stream(), copies = runtime.make_stream();
   const Event copied = runtime.make_event(), computed = runtime.make_timed_event(),
               begun = runtime.make_timed_event();
-  const auto convolution = runtime.make_convolution({});
+  const auto convolution = runtime.make_convolution({}, {});
   std::memset(pinned, 7, 100);
   runtime.copy_to_device(copies, device, pinned, 100);
   runtime.record(copied, copies);
@@ -237,7 +237,7 @@ TEST(DeviceRuntime, WhatCannotBeCapturedIsToldApartFromWhatFails) {
     EXPECT_EQ(std::to_integer<int>(memory[0]), 5);
     // A library's own failure is no matter of capturing.
     cuda.refuses_captures = false;
-    const auto convolution = runtime.make_convolution({});
+    const auto convolution = runtime.make_convolution({}, {});
     library.fails = true;
     try {
       (void)runtime.capture(stream, [&] { convolution->run(stream, {}); });
@@ -260,7 +260,7 @@ TEST(DeviceRuntime, AnErrorOfALibraryIsSaidWithDeviceStepAndOp) {
   library.fails = false;
   DeviceRuntime runtime(cuda.api(), 0, library.open());
   const Stream stream = runtime.make_stream();
-  const auto convolution = runtime.make_convolution({});
+  const auto convolution = runtime.make_convolution({}, {});
   try {
     (void)runtime.make_convolution({}, "unknown");
     FAIL() << "there is no such algorithm";
@@ -272,7 +272,7 @@ TEST(DeviceRuntime, AnErrorOfALibraryIsSaidWithDeviceStepAndOp) {
   runtime.set_op("fc");
   EXPECT_THAT(error_of([&] { (void)runtime.convolution_candidates({}); }),
               HasSubstr("on GPU 0 (Fake H100), op fc: cuDNN: cudnnBackendFinalize failed"));
-  EXPECT_THAT(error_of([&] { (void)runtime.make_convolution({}); }),
+  EXPECT_THAT(error_of([&] { (void)runtime.make_convolution({}, {}); }),
               HasSubstr("on GPU 0 (Fake H100), op fc: cuDNN: cudnnBackendFinalize failed"));
   runtime.set_step(3);
   EXPECT_THAT(error_of([&] { convolution->run(stream, {}); }),
@@ -284,7 +284,7 @@ TEST(DeviceRuntime, ALibrarysErrorThatAKernelBeforeItCausedSaysThatToo) {
   FakeLibrary library;
   DeviceRuntime runtime(cuda.api(), 0, library.open());
   const Stream stream = runtime.make_stream();
-  const auto convolution = runtime.make_convolution({});
+  const auto convolution = runtime.make_convolution({}, {});
   // cuDNN's runtime saw the error; ours learns of it at its next wait, behind cudaSetDevice.
   cuda.failing_call = static_cast<int>(cuda.calls.size()) + 2;
   cuda.failing_status = kCudaErrorIllegalAddress;
@@ -298,9 +298,9 @@ TEST(DeviceRuntime, BlamesAnAlgorithmIfTheGpuWorks) {
   FakeCuda cuda;
   FakeLibrary library{.passed_over = {{"forward", "first", "cannot be compiled: no"}}};
   DeviceRuntime runtime(cuda.api(), 0, library.open());
-  EXPECT_EQ(runtime.make_convolution({})->passed_over().size(), 1u) << "no stream is made yet";
+  EXPECT_EQ(runtime.make_convolution({}, {})->passed_over().size(), 1u) << "no stream is made yet";
   const Stream stream = runtime.make_stream();
-  const auto convolution = runtime.make_convolution({});
+  const auto convolution = runtime.make_convolution({}, {});
   library.refuses = true;
   try {
     convolution->run(stream, {});
@@ -333,7 +333,7 @@ TEST(DeviceRuntime, ALostGpuPassesNoAlgorithmOver) {
     if (has_stream) (void)runtime.make_stream();
     cuda.failing_call = static_cast<int>(cuda.calls.size()) + 2;
     cuda.failing_status = kCudaErrorIllegalAddress;
-    EXPECT_THAT(error_of([&] { (void)runtime.make_convolution({}); }), HasSubstr("which must end"));
+    EXPECT_THAT(error_of([&] { (void)runtime.make_convolution({}, {}); }), HasSubstr("which must end"));
   }
 }
 

@@ -181,11 +181,11 @@ TEST(HostConvolution, IsNotMadeForAWrongProblem) {
   right.kernel_height = right.kernel_width = 3;
   right.stride = 2;
   right.padding = 1;
-  EXPECT_NO_THROW(static_cast<void>(runtime.make_convolution(right)));
+  EXPECT_NO_THROW(static_cast<void>(runtime.make_convolution(right, {})));
   const auto expect_refused = [&](auto change) {
     ConvProblem wrong = right;
     change(wrong);
-    EXPECT_THROW(static_cast<void>(runtime.make_convolution(wrong)), base::Error) << describe(wrong);
+    EXPECT_THROW(static_cast<void>(runtime.make_convolution(wrong, {})), base::Error) << describe(wrong);
   };
   expect_refused([](ConvProblem& p) { p.channels_in = 12; });                     // not padded
   expect_refused([](ConvProblem& p) { std::swap(p.channels_in, p.height_in); });  // another layout

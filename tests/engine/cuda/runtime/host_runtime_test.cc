@@ -262,7 +262,7 @@ TEST(HostRuntime, RefusesWhatComesAfterItIsSealed) {
                             .kernel_width = 1,
                             .stride = 1,
                             .padding = 0};
-  const auto has_run = runtime.make_convolution(problem), has_not = runtime.make_convolution(problem);
+  const auto has_run = runtime.make_convolution(problem, {}), has_not = runtime.make_convolution(problem, {});
   has_run->run(stream, {});
   const std::pair<const char*, std::function<void()>> forbidden[] = {
       {"an allocation", [&] { static_cast<void>(runtime.allocate(4)); }},
