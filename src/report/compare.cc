@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "analysis/compare/operating_point.h"
@@ -22,31 +23,9 @@ using analysis::Pair;
 using analysis::RunComparison;
 
 Comparison::Word word_of_change(Change change) {
-  switch (change) {
-    case Change::improved:
-      return Comparison::Word::improved;
-    case Change::regressed:
-      return Comparison::Word::regressed;
-    case Change::no_change:
-      return Comparison::Word::no_change;
-    case Change::within_noise:
-      return Comparison::Word::within_noise;
-  }
-  return Comparison::Word::not_compared;
-}
-
-const char* text_of_change(Change change) {
-  switch (change) {
-    case Change::improved:
-      return "improved";
-    case Change::regressed:
-      return "regressed";
-    case Change::no_change:
-      return "no change";
-    case Change::within_noise:
-      return "within noise";
-  }
-  return "";
+  using enum Comparison::Word;
+  constexpr std::array kWords{improved, regressed, no_change, within_noise};  // in the order of Change
+  return kWords[static_cast<std::size_t>(change)];
 }
 
 /// The best cell that may be recommended; null if there is none.
@@ -144,7 +123,7 @@ std::string text_about_numbers(const RunComparison& comparison) {
     if (const auto number =
             static_cast<long>(comparison.number_of(change)) - (change == Change::no_change ? open : 0);
         number > 0)
-      parts.push_back(fmt::format("{} {}", number, text_of_change(change)));
+      parts.push_back(fmt::format("{} {}", number, text_of(word_of_change(change))));
   if (open > 0) parts.push_back(fmt::format("{} not decided", open));
   const auto refused = std::count_if(comparison.pairs.begin(), comparison.pairs.end(),
                                      [](const Pair& pair) { return !pair.is_compared(); });
@@ -225,7 +204,7 @@ std::optional<Table> accuracy_table(const RunComparison& comparison) {
     if (accuracy.difference) {
       gained = fmt::format("{:+.1f} ± {:.1f}", 100 * accuracy.difference->value,
                            100 * accuracy.difference->standard_error);
-      word = text_of_change(accuracy.change);
+      word = text_of(word_of_change(accuracy.change));
     } else {
       word = fmt::format("not compared: {}", fmt::join(accuracy.refusals, "; "));
     }

@@ -14,6 +14,7 @@
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/terminal_text.h"
+#include "report/text.h"
 
 // One table of all cells: their measurements, in groups of columns.
 
@@ -24,16 +25,9 @@ using analysis::Cell;
 
 constexpr const char* kWhy = "not measured";
 
+/// Whether other programs worked.
 std::string word_of_others(measure::Disturbance disturbance) {
-  switch (disturbance) {
-    case measure::Disturbance::none:
-      return "no";
-    case measure::Disturbance::disturbed:
-      return "yes";
-    case measure::Disturbance::maybe:
-      return "unknown";
-  }
-  return "unknown";
+  return std::string(word_of<measure::Disturbance::disturbed>(disturbance, {"no", "unknown", "yes"}));
 }
 
 std::vector<Column> cell_columns() {

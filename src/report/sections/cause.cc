@@ -31,16 +31,8 @@ TableCell cell_in_unit(const std::optional<double>& number, double unit, const c
   return number ? value(*number / unit) : missing(reason);
 }
 
-const char* name_of_bound(analysis::Bound bound) {
-  switch (bound) {
-    case analysis::Bound::arithmetic:
-      return "arithmetic";
-    case analysis::Bound::memory:
-      return "memory";
-    case analysis::Bound::either:
-      break;
-  }
-  return "either";
+std::string name_of_bound(analysis::Bound bound) {
+  return std::string(word_of<analysis::Bound::either>(bound, {"arithmetic", "memory", "either"}));
 }
 
 std::vector<TableCell> reach_row(const Reach& reach) {

@@ -89,15 +89,8 @@ std::string marks_of(const analysis::ScalingRow& row) {
 }
 
 std::string mark_of(measure::Disturbance disturbance) {
-  switch (disturbance) {
-    case measure::Disturbance::none:
-      return "";
-    case measure::Disturbance::maybe:
-      return "maybe disturbed";
-    case measure::Disturbance::disturbed:
-      return "disturbed";
-  }
-  return "";
+  return std::string(
+      word_of<measure::Disturbance::disturbed>(disturbance, {"", "maybe disturbed", "disturbed"}));
 }
 
 std::string short_mark_of(measure::Disturbance disturbance) {
@@ -217,9 +210,8 @@ std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells) {
 }
 
 std::string beside_others(measure::Disturbance disturbance) {
-  if (disturbance == measure::Disturbance::none) return "";
-  return disturbance == measure::Disturbance::maybe ? "perhaps beside other programs"
-                                                    : "beside other programs";
+  return std::string(word_of<measure::Disturbance::disturbed>(
+      disturbance, {"", "perhaps beside other programs", "beside other programs"}));
 }
 
 std::string doubts_about(const std::vector<const analysis::Cell*>& cells) {
