@@ -66,32 +66,29 @@ std::string remarks(const std::vector<TableCell>& row) {
   return fmt::format("{}", fmt::join(seen, "; "));
 }
 
-void add_csv(std::vector<CsvFile>& files, const Table& table) {
-  files.push_back({table.id, to_csv(table), true});
+// The tables of each kind of block.
+std::vector<Table> tables_of_kind(const Table& table) { return {table}; }
+std::vector<Table> tables_of_kind(const Gallery& gallery) { return {gallery.table}; }
+std::vector<Table> tables_of_kind(const Waterfall& waterfall) {
+  if (waterfall.bars.empty()) return {as_table(waterfall)};
+  return {as_table(waterfall), bars_as_table(waterfall)};
 }
-void add_csv(std::vector<CsvFile>& files, const Plot& plot) {
-  files.push_back({plot.id, to_csv(plot), false});
-}
-void add_csv(std::vector<CsvFile>& files, const Figure& figure) {
-  for (const Figure::View& view : figure.views) add_csv(files, as_plot(figure, view));
-}
-void add_csv(std::vector<CsvFile>& files, const Waterfall& waterfall) {
-  add_csv(files, as_table(waterfall));
-  if (!waterfall.bars.empty()) add_csv(files, bars_as_table(waterfall));
-}
-void add_csv(std::vector<CsvFile>& files, const Comparison& comparison) {
-  add_csv(files, as_table(comparison));
-}
-void add_csv(std::vector<CsvFile>& files, const Heatmap& heatmap) { add_csv(files, as_table(heatmap)); }
-void add_csv(std::vector<CsvFile>& files, const Gallery& gallery) { add_csv(files, gallery.table); }
-void add_csv(std::vector<CsvFile>& files, const Timeline& timeline) { add_csv(files, as_table(timeline)); }
-void add_csv(std::vector<CsvFile>& files, const Strip& strip) { add_csv(files, as_table(strip)); }
-// Blocks without figures of their own.
-void add_csv(std::vector<CsvFile>&, const Paragraph&) {}
-void add_csv(std::vector<CsvFile>&, const Answer&) {}
-void add_csv(std::vector<CsvFile>&, const Next&) {}
+std::vector<Table> tables_of_kind(const Comparison& comparison) { return {as_table(comparison)}; }
+std::vector<Table> tables_of_kind(const Heatmap& heatmap) { return {as_table(heatmap)}; }
+std::vector<Table> tables_of_kind(const Timeline& timeline) { return {as_table(timeline)}; }
+std::vector<Table> tables_of_kind(const Strip& strip) { return {as_table(strip)}; }
+// Points of lines are no table, and sentences have no figures of their own.
+std::vector<Table> tables_of_kind(const Plot&) { return {}; }
+std::vector<Table> tables_of_kind(const Figure&) { return {}; }
+std::vector<Table> tables_of_kind(const Paragraph&) { return {}; }
+std::vector<Table> tables_of_kind(const Answer&) { return {}; }
+std::vector<Table> tables_of_kind(const Next&) { return {}; }
 
 }  // namespace
+
+std::vector<Table> tables_of(const Block& block) {
+  return std::visit([](const auto& one) { return tables_of_kind(one); }, block);
+}
 
 Table as_table(const Waterfall& waterfall) {
   Table table{.id = waterfall.id,
@@ -169,7 +166,7 @@ Table as_table(const Comparison& comparison) {
                            .low = row.low,
                            .high = row.high,
                            .mark = row.mark},
-                          {.text = std::string(text_of(row.word))},
+                          {.text = text_of(row.word)},
                           {.text = row.before},
                           {.text = row.after},
                           {.text = row.why}});
@@ -290,12 +287,21 @@ std::string to_csv(const Plot& plot) {
 
 std::vector<CsvFile> csv_files(const Document& document) {
   std::vector<CsvFile> files;
-  if (!document.expectations.empty()) add_csv(files, as_table(document.expectations));
-  for (const Section& section : document.sections)
-    for (const Block& block : section.blocks)
-      std::visit([&](const auto& one) { add_csv(files, one); }, block);
   OwnNames names;
-  for (CsvFile& file : files) file.name = names.next(file.name);
+  const auto add_table = [&](const Table& table) {
+    files.push_back({names.next(table.id), to_csv(table), true});
+  };
+  const auto add_plot = [&](const Plot& plot) {
+    files.push_back({names.next(plot.id), to_csv(plot), false});
+  };
+  if (!document.expectations.empty()) add_table(as_table(document.expectations));
+  for (const Section& section : document.sections)
+    for (const Block& block : section.blocks) {
+      std::ranges::for_each(tables_of(block), add_table);
+      if (const auto* plot = std::get_if<Plot>(&block)) add_plot(*plot);
+      if (const auto* figure = std::get_if<Figure>(&block))
+        for (const Figure::View& view : figure->views) add_plot(as_plot(*figure, view));
+    }
   return files;
 }
 

@@ -386,6 +386,8 @@ struct Figures {
 
 // Converts a report's drawings to tables, for renderers that cannot draw and for CSV.
 
+/// A table as it is, a gallery's, or those that say the same as a drawing; none for other blocks.
+[[nodiscard]] std::vector<Table> tables_of(const Block& block);
 [[nodiscard]] Table as_table(const Waterfall& waterfall);
 /// Its bars, a row each: the parts of a step and the remainder to 1.
 [[nodiscard]] Table bars_as_table(const Waterfall& waterfall);

@@ -45,7 +45,7 @@ std::string verdict_of_answer(const Answer& answer) {
 
 Section section_of(const std::string& id, const Answer& answer, const char* rule) {
   Section section{.id = id, .title = answer.question.empty() ? "The operating point" : answer.question};
-  std::string figure = answer.unit.empty() ? answer.figure : fmt::format("{} {}", answer.figure, answer.unit);
+  std::string figure = figure_with_unit(answer);
   if (figure.ends_with('.')) figure.pop_back();
   section.blocks.emplace_back(
       finding(fmt::format("{} ({}). {}", figure, verdict_of_answer(answer), answer.sentence)));

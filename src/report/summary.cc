@@ -64,11 +64,9 @@ std::string to_summary(const Document& document) {
                               without_markup(answer->sentence));
           if (!answer->chip.empty()) say(fmt::format("({} {})", sign_of(answer->certainty), answer->chip));
         } else {
-          answers.push_back(
-              {answer->question, answer->unit.empty() ? answer->figure : answer->figure + " " + answer->unit,
-               fmt::format("{} {}", sign_of(answer->certainty),
-                           answer->chip.empty() ? std::string(text_of(answer->certainty)) : answer->chip),
-               answer->sentence});
+          answers.push_back({answer->question, figure_with_unit(*answer),
+                             fmt::format("{} {}", sign_of(answer->certainty), chip_or_word(*answer)),
+                             answer->sentence});
         }
       } else if (const auto* comparison = std::get_if<Comparison>(&block)) {
         say(comparison->finding + ".");

@@ -47,11 +47,8 @@ std::string lines_of_answers(const std::vector<const Answer*>& answers, const St
   std::vector<Row> rows;
   std::size_t label = 0, figure = 0, chip = 0;
   for (const Answer* answer : answers) {
-    const bool has_chip = !answer->chip.empty();
-    Row row{answer->id,
-            answer->unit.empty() ? answer->figure : fmt::format("{} {}", answer->figure, answer->unit),
-            fmt::format("{} {}", sign_of(answer->certainty),
-                        has_chip ? answer->chip : std::string(text_of(answer->certainty)))};
+    Row row{answer->id, figure_with_unit(*answer),
+            fmt::format("{} {}", sign_of(answer->certainty), chip_or_word(*answer))};
     label = std::max(label, display_width(row.label));
     figure = std::max(figure, display_width(row.figure));
     chip = std::max(chip, display_width(row.chip));

@@ -122,6 +122,14 @@ std::string text_of(Expectation::Verdict verdict) {
   return fmt::format("{} {}", sign, with_blanks(name(verdict)));
 }
 
+std::string figure_with_unit(const Answer& answer) {
+  return answer.unit.empty() ? answer.figure : fmt::format("{} {}", answer.figure, answer.unit);
+}
+
+std::string chip_or_word(const Answer& answer) {
+  return answer.chip.empty() ? text_of(answer.certainty) : answer.chip;
+}
+
 CellText cell_text(const TableCell& cell, Format format) {
   CellText result{.figure = cell.text, .interval = {}, .mark = cell.mark};
   if (!cell.value || !std::isfinite(*cell.value)) return result;

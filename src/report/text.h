@@ -37,6 +37,11 @@ template <auto last, std::size_t kWords>
 /// "✓ pass", "✗ fail", "? not decided", "– not measured".
 [[nodiscard]] std::string text_of(Expectation::Verdict verdict);
 
+/// "32 images a worker": the answer's figure with its unit.
+[[nodiscard]] std::string figure_with_unit(const Answer& answer);
+/// Why it is as certain as it is: "3 tie"; without a chip the word of its certainty.
+[[nodiscard]] std::string chip_or_word(const Answer& answer);
+
 /// A cell in parts between which a renderer may break it: "12.3" and "[12.1, 12.6]", then the mark.
 struct CellText {
   std::string figure;    ///< "87.1 %", "44.7 MB", or the cell's text
