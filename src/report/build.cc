@@ -262,11 +262,8 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
         "EMULATED (marked emulated) in {} of {}: {}. Such times are those of a model of that hardware, "
         "not measured on it.",
         cells, counted(all, "cell"), what));
-  bool shares = false;
-  for (const auto* groups : {&conclusions.weak, &conclusions.strong})
-    for (const auto& group : *groups)
-      for (const auto& row : group.rows) shares = shares || row.verdict.shares_cores;
-  if (shares)
+  if (std::ranges::any_of(conclusions.rows_of_scaling(),
+                          [](const auto& one) { return one.row->verdict.shares_cores; }))
     warnings.push_back(
         "More workers shared the same cores (marked †): a worker had fewer threads than that of the "
         "baseline, so the ideal is not the number of workers.");

@@ -72,11 +72,16 @@ Conclusions::Stopped Conclusions::stopped_study() const {
   return all;
 }
 
+std::vector<RowOfGroup> Conclusions::rows_of_scaling() const {
+  std::vector<RowOfGroup> rows;
+  for (const auto* groups : {&weak, &strong})
+    for (const ScalingGroup& group : *groups)
+      for (const ScalingRow& row : group.rows) rows.push_back({&group, &row});
+  return rows;
+}
+
 bool Conclusions::is_scaled(const analysis::Cell& cell) const {
-  const auto has_cell = [&](const ScalingGroup& group) {
-    return std::ranges::find(group.rows, &cell, &ScalingRow::cell) != group.rows.end();
-  };
-  return std::ranges::any_of(weak, has_cell) || std::ranges::any_of(strong, has_cell);
+  return std::ranges::any_of(rows_of_scaling(), [&](const auto& one) { return one.row->cell == &cell; });
 }
 
 Conclusions conclude(std::span<const measure::Record> records, double margin) {

@@ -40,6 +40,11 @@ struct LossesOfGroup {
   std::vector<analysis::EfficiencyLoss> rows;  ///< by workers: those with ratios
 };
 
+struct RowOfGroup {
+  const analysis::ScalingGroup* group = nullptr;
+  const analysis::ScalingRow* row = nullptr;
+};
+
 /// What the records of a subject say about more workers.
 struct PredictedWorkers {
   analysis::StepModel model;
@@ -86,6 +91,8 @@ struct Conclusions {
   [[nodiscard]] const std::vector<analysis::ScalingGroup>& scaling(analysis::Mode mode) const {
     return mode == analysis::Mode::weak ? weak : strong;
   }
+  /// All rows, weak before strong.
+  [[nodiscard]] std::vector<RowOfGroup> rows_of_scaling() const;
   /// Whether the cell is a row of weak or of strong scaling.
   [[nodiscard]] bool is_scaled(const analysis::Cell& cell) const;
 };

@@ -94,20 +94,14 @@ Measured measure_epoch_time(const Subject& subject) {
 
 /// The row of scaling that the answers are about, else the fastest one with ratios and a core for each
 /// thread.
-struct RowOfGroup {
-  const analysis::ScalingGroup* group = nullptr;
-  const analysis::ScalingRow* row = nullptr;
-};
 RowOfGroup row_to_judge(const Subject& subject) {
   if (subject.row != nullptr) return {subject.group, subject.row};
   RowOfGroup found;
-  for (const auto* groups : {&subject.conclusions.weak, &subject.conclusions.strong})
-    for (const auto& group : *groups)
-      for (const auto& row : group.rows)
-        if (group.subject == subject.cells.name && row.has_ratios && !row.is_baseline &&
-            !row.cell->oversubscribed &&
-            (found.row == nullptr || row.cell->images_per_s.median > found.row->cell->images_per_s.median))
-          found = {&group, &row};
+  for (const auto& [group, row] : subject.conclusions.rows_of_scaling())
+    if (group->subject == subject.cells.name && row->has_ratios && !row->is_baseline &&
+        !row->cell->oversubscribed &&
+        (found.row == nullptr || row->cell->images_per_s.median > found.row->cell->images_per_s.median))
+      found = {group, row};
   return found;
 }
 

@@ -111,14 +111,12 @@ std::vector<TableCell> row_of_cell(const Cell& cell, const std::vector<Cell>& ce
 
 /// The row of scaling that a cell is, with ratios to a baseline of fewer workers.
 void find_row(Subject& subject) {
-  for (const auto* groups : {&subject.conclusions.weak, &subject.conclusions.strong})
-    for (const auto& group : *groups)
-      for (const auto& row : group.rows)
-        if (row.cell == subject.best() && row.has_ratios && !row.is_baseline) {
-          subject.group = &group;
-          subject.row = &row;
-          return;
-        }
+  for (const auto& [group, row] : subject.conclusions.rows_of_scaling())
+    if (row->cell == subject.best() && row->has_ratios && !row->is_baseline) {
+      subject.group = group;
+      subject.row = row;
+      return;
+    }
 }
 
 template <typename Drawing>

@@ -140,13 +140,8 @@ std::string text_about_the_loss(const std::vector<ScalingGroup>& groups) {
          "kernels.";
 }
 
-struct GroupRow {
-  const ScalingGroup* group;
-  const ScalingRow* row;
-};
-
-std::vector<GroupRow> rows_with_ratios(std::span<const ScalingGroup> groups) {
-  std::vector<GroupRow> rows;
+std::vector<RowOfGroup> rows_with_ratios(std::span<const ScalingGroup> groups) {
+  std::vector<RowOfGroup> rows;
   for (const ScalingGroup& group : groups)
     for (const ScalingRow& row : group.rows)
       if (row.has_ratios) rows.push_back({&group, &row});
@@ -155,10 +150,10 @@ std::vector<GroupRow> rows_with_ratios(std::span<const ScalingGroup> groups) {
 
 /// If a batch was measured twice with the same number of workers, for example by two versions, a single line
 /// through both would be vertical. So each gets its own line, and the text names it.
-std::vector<std::string> texts_of(const std::vector<GroupRow>& rows) {
+std::vector<std::string> texts_of(const std::vector<RowOfGroup>& rows) {
   std::vector<const analysis::Cell*> cells;
   std::vector<std::pair<std::int64_t, std::int64_t>> places;
-  for (const GroupRow& one : rows) {
+  for (const RowOfGroup& one : rows) {
     cells.push_back(one.row->cell);
     places.emplace_back(one.group->batch, one.row->cell->workers);
   }
@@ -166,10 +161,10 @@ std::vector<std::string> texts_of(const std::vector<GroupRow>& rows) {
 }
 
 /// The rows of a group as named lines of a plot.
-std::map<std::string, std::vector<GroupRow>> lines_of_group(const ScalingGroup& group) {
+std::map<std::string, std::vector<RowOfGroup>> lines_of_group(const ScalingGroup& group) {
   const auto rows = rows_with_ratios({&group, 1});
   const auto texts = texts_of(rows);
-  std::map<std::string, std::vector<GroupRow>> lines;
+  std::map<std::string, std::vector<RowOfGroup>> lines;
   for (std::size_t i = 0; i < rows.size(); ++i) lines[texts[i]].push_back(rows[i]);
   return lines;
 }
@@ -205,15 +200,15 @@ Plot scaling_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
 }
 
 /// The rows of one model as lines by workers, each cell once.
-std::map<std::pair<int, std::string>, std::vector<GroupRow>> lines_by_workers(
+std::map<std::pair<int, std::string>, std::vector<RowOfGroup>> lines_by_workers(
     const std::vector<ScalingGroup>& groups, const std::string& subject) {
   auto rows = rows_with_ratios(groups);
   std::set<const analysis::Cell*> seen;
-  std::erase_if(rows, [&](const GroupRow& one) {
+  std::erase_if(rows, [&](const RowOfGroup& one) {
     return one.group->subject != subject || !seen.insert(one.row->cell).second;
   });
   const auto texts = texts_of(rows);
-  std::map<std::pair<int, std::string>, std::vector<GroupRow>> lines;
+  std::map<std::pair<int, std::string>, std::vector<RowOfGroup>> lines;
   for (std::size_t i = 0; i < rows.size(); ++i)
     lines[{rows[i].row->cell->workers, texts[i]}].push_back(rows[i]);
   return lines;
@@ -267,7 +262,7 @@ std::string doubts(const analysis::Cell& cell, const analysis::Cell& before) {
 void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode mode) {
   for (const auto& [text, rows] : lines_of_group(group)) {
     const analysis::Cell* before = nullptr;
-    for (const GroupRow& one : rows) {
+    for (const RowOfGroup& one : rows) {
       const analysis::Cell& cell = *one.row->cell;
       const bool is_more = before != nullptr && cell.workers > before->workers;
       // The rate of a disturbed cell is a lower bound.
