@@ -87,10 +87,7 @@ Comparison::Row row_of_pair(const Pair& pair) {
   }
   row.ratio = pair.ratio.median;
   row.mark = mark_of_pair(pair);
-  if (analysis::has_interval(pair.ratio)) {
-    row.low = pair.ratio.low;
-    row.high = pair.ratio.high;
-  }
+  take_interval(row, pair.ratio);
   return row;
 }
 

@@ -64,10 +64,7 @@ Measured of_estimate(const Subject& subject, const analysis::Cell& cell, const a
                      Beside beside) {
   Measured measured{.value = estimate.median,
                     .of = fmt::format("{}, batch {}", way_of(cell), cell.local_batch)};
-  if (analysis::has_interval(estimate)) {
-    measured.low = estimate.low;
-    measured.high = estimate.high;
-  }
+  take_interval(measured, estimate);
   doubt(measured, subject, cell, beside);
   return measured;
 }

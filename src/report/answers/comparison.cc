@@ -57,10 +57,7 @@ Answer change_at_best(const RunComparison& comparison, const CompareOptions& opt
   answer.sentence = fmt::format("{} against {} images/s.", number(pair->b->images_per_s.median),
                                 number(pair->a->images_per_s.median));
   answer.value = pair->ratio.median;
-  if (analysis::has_interval(pair->ratio)) {
-    answer.low = pair->ratio.low;
-    answer.high = pair->ratio.high;
-  }
+  take_interval(answer, pair->ratio);
   for (const Cell* cell : {pair->a, pair->b})
     for (const Record* record : cell->records) answer.records.push_back(record->id);
   const bool is_noise = pair->change == Change::within_noise;

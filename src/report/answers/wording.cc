@@ -9,7 +9,6 @@
 #include <map>
 #include <utility>
 
-#include "analysis/compare/interval.h"
 #include "base/text.h"
 #include "measure/setting.h"
 #include "report/sections/parts.h"
@@ -220,11 +219,8 @@ Answer::Bars bars_of(const std::vector<const analysis::Cell*>& cells, const anal
 
 void take_figures(Answer& answer, const analysis::Estimate& estimate, const analysis::Cell& cell) {
   answer.value = estimate.median;
-  if (analysis::has_interval(estimate)) {
-    answer.low = estimate.low;
-    answer.high = estimate.high;
-  }
-  answer.n = static_cast<int>(estimate.n);
+  take_interval(answer, estimate);
+  answer.n = estimate.n;
   for (const Record* record : cell.records) answer.records.push_back(record->id);
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "analysis/compare/interval.h"
 #include "analysis/steps/bandwidth.h"
 #include "measure/setting.h"
 #include "report/sections/parts.h"
@@ -103,7 +102,7 @@ std::optional<Plot> bandwidths(const Record& record, const std::string& id) {
                                [&](const Series& known) { return known.name == name; });
     if (series == plot.series.end()) series = plot.series.insert(series, {.name = name});
     Point point{.x = static_cast<double>(one.bytes), .y = busbw->median};
-    if (analysis::has_interval(*busbw)) point.low = busbw->low, point.high = busbw->high;
+    take_interval(point, *busbw);
     if (record.oversubscribed) point.mark = "oversubscribed";
     series->points.push_back(std::move(point));
   }

@@ -212,8 +212,7 @@ constexpr std::size_t kWidestMatrix = 20;  ///< the most classes for which a mat
 constexpr std::size_t kListedConfusions = 20;
 
 TableCell share_cell(const std::optional<Proportion>& proportion, const char* reason) {
-  if (!proportion) return missing(reason);
-  return {.value = proportion->value, .low = proportion->low, .high = proportion->high};
+  return proportion ? bounded(*proportion) : missing(reason);
 }
 
 std::string part_of_data(const measure::Record& record) {

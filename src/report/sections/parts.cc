@@ -18,10 +18,7 @@ TableCell value(double number) { return {.value = number}; }
 
 TableCell figure(const analysis::Estimate& estimate) {
   TableCell cell{.value = estimate.median};
-  if (analysis::has_interval(estimate)) {
-    cell.low = estimate.low;
-    cell.high = estimate.high;
-  }
+  take_interval(cell, estimate);
   return cell;
 }
 
@@ -112,12 +109,8 @@ std::string point_mark(const analysis::Cell& cell) {
 }
 
 Point point_of(double x, const analysis::Estimate& y, std::string mark) {
-  Point point{.x = x, .y = y.median, .mark = std::move(mark)};
-  if (analysis::has_interval(y)) {
-    point.low = y.low;
-    point.high = y.high;
-  }
-  point.n = static_cast<int>(y.n);
+  Point point{.x = x, .y = y.median, .mark = std::move(mark), .n = y.n};
+  take_interval(point, y);
   return point;
 }
 

@@ -20,7 +20,19 @@ namespace paceline::report {
 [[nodiscard]] TableCell value(double number);
 /// With its interval if it has one.
 [[nodiscard]] TableCell figure(const analysis::Estimate& estimate);
-/// The same in a sentence: "1.97 [1.95, 1.98]".
+/// Of a figure with a value, a low and a high end, which stand for a cell's interval.
+template <typename Bounded>
+[[nodiscard]] TableCell bounded(const Bounded& figure) {
+  return {.value = figure.value, .low = figure.low, .high = figure.high};
+}
+/// Copies the interval of `estimate`, if it has one, to a cell, a point or an answer.
+template <typename Shown>
+void take_interval(Shown& shown, const analysis::Estimate& estimate) {
+  if (!analysis::has_interval(estimate)) return;
+  shown.low = estimate.low;
+  shown.high = estimate.high;
+}
+/// A figure with its interval in a sentence: "1.97 [1.95, 1.98]".
 [[nodiscard]] std::string with_interval(const analysis::Estimate& estimate, Format format);
 /// "-" and the reason.
 [[nodiscard]] TableCell missing(std::string reason);

@@ -30,10 +30,6 @@ Point predicted_point(const ForecastPoint& at, const Predicted& figure, double f
           .high = factor * figure.high};
 }
 
-TableCell predicted_cell(const Predicted& figure) {
-  return {.value = figure.value, .low = figure.low, .high = figure.high};
-}
-
 std::string workers_text(std::int64_t workers) { return base::counted(workers, "worker"); }
 
 std::string knee_interval(const Knee& knee, const Forecast& forecast) {
@@ -206,8 +202,8 @@ Table table_of_points(const PredictedWorkers& prediction, const std::string& suf
     lacks_epoch = lacks_epoch || point.is_beyond_data;
     table.rows.push_back(
         {with_mark(value(static_cast<double>(point.workers)), marks_of_prediction(point, model)),
-         predicted_cell(point.step_s), predicted_cell(point.images_per_s), predicted_cell(point.efficiency),
-         point.epoch_s.value > 0 ? predicted_cell(point.epoch_s)
+         bounded(point.step_s), bounded(point.images_per_s), bounded(point.efficiency),
+         point.epoch_s.value > 0 ? bounded(point.epoch_s)
          : point.is_beyond_data  ? missing("the training set has fewer images than one step")
                                  : missing("the number of training images is not known")});
   }

@@ -29,7 +29,7 @@ std::vector<TableCell> row_of_score(const std::string& name, const ScoredStep& s
           value(step.local_batch),
           words(std::string(analysis::name(step.kind))),
           value(step.measured),
-          {.value = step.predicted.value, .low = step.predicted.low, .high = step.predicted.high},
+          bounded(step.predicted),
           value(step.ratio()),
           words(step.is_inside() ? "inside" : "OUTSIDE"),
           ratio(step.constant_overhead),

@@ -26,10 +26,6 @@ constexpr const char* kTargetWorkersDefinition =
 constexpr const char* kFront = "*";
 constexpr const char* kEnd = "end";
 
-TableCell interval_cell(const Predicted& figure) {
-  return {.value = figure.value, .low = figure.low, .high = figure.high};
-}
-
 Point interval_point(const TargetPoint& at, const Predicted& figure) {
   return {.x = static_cast<double>(at.workers), .y = figure.value, .low = figure.low, .high = figure.high};
 }
@@ -73,10 +69,10 @@ Table table_of_answer(const AnsweredTarget& answered, const std::string& suffix)
     has_end = has_end || point.is_at_end;
     table.rows.push_back(
         {with_mark(value(static_cast<double>(point.workers)), point.is_on_front ? kFront : ""),
-         with_mark(interval_cell(point.batch), point.is_at_end ? kEnd : ""), interval_cell(point.steps),
-         interval_cell(point.step_s), value(point.evaluations_s),
+         with_mark(bounded(point.batch), point.is_at_end ? kEnd : ""), bounded(point.steps),
+         bounded(point.step_s), value(point.evaluations_s),
          words(fmt::format("{:.3g}", analysis::rate_at(answered.target, point.batch.value))),
-         interval_cell(point.time_s), interval_cell(point.cost)});
+         bounded(point.time_s), bounded(point.cost)});
   }
   table.footnotes.push_back(
       fmt::format("{}: no other number of workers is both faster and cheaper.", kFront));
