@@ -68,13 +68,9 @@ std::string other_programs(std::span<const Record> records) {
     if (record.window.others)
       for (const auto& program : *record.window.others)
         most[program.name] = std::max(most[program.name], program.cores);
-  std::vector<std::pair<double, std::string>> sorted;
-  for (const auto& [name, cores] : most) sorted.emplace_back(-cores, name);
-  std::sort(sorted.begin(), sorted.end());
-  if (sorted.size() > kMost) sorted.resize(kMost);
   std::vector<std::string> texts;
-  for (const auto& [cores, name] : sorted)
-    texts.push_back(fmt::format("{} up to {:.2f} cores", name, -cores));
+  for (const auto& [name, cores] : largest_first(most))
+    if (texts.size() < kMost) texts.push_back(fmt::format("{} up to {:.2f} cores", name, cores));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 

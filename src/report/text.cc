@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <functional>
 
 namespace paceline::report {
 
@@ -188,6 +189,12 @@ std::string duration(double seconds) {
   const auto minutes = static_cast<long>(std::lround(seconds / 60));
   if (minutes < 60) return fmt::format("{} min", minutes);
   return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
+}
+
+std::vector<std::pair<std::string, double>> largest_first(const std::map<std::string, double>& values) {
+  std::vector<std::pair<std::string, double>> sorted(values.begin(), values.end());
+  std::ranges::stable_sort(sorted, std::greater(), &std::pair<std::string, double>::second);
+  return sorted;
 }
 
 std::string listed(const std::vector<std::string>& words) {

@@ -2,9 +2,11 @@
 
 /// Writes figures as text. All rounding of a report's numbers happens here, for terminal and Markdown.
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -70,6 +72,10 @@ struct CellText {
 [[nodiscard]] std::string bytes(double value);
 /// Seconds in the unit that reads best: "369 ms", "12.3 s", "2 h 05 min".
 [[nodiscard]] std::string duration(double seconds);
+
+/// Names with their values, the largest first.
+[[nodiscard]] std::vector<std::pair<std::string, double>> largest_first(
+    const std::map<std::string, double>& values);
 
 /// "16, 32 and 64"
 [[nodiscard]] std::string listed(const std::vector<std::string>& words);

@@ -138,19 +138,17 @@ Figure::View rates_of_both(const RunComparison& comparison, const CompareOptions
   for (const auto* cells : {&comparison.a, &comparison.b})
     for (const Cell& cell : *cells)
       if (cell.is_measured()) ways[way_of(cell)] = std::max(ways[way_of(cell)], cell.images_per_s.median);
-  std::vector<std::pair<double, std::string>> fastest;
-  for (const auto& [way, rate] : ways) fastest.emplace_back(-rate, way);
-  std::ranges::sort(fastest);
+  const auto fastest = largest_first(ways);
   constexpr std::size_t kWays = 3;
   for (std::size_t i = 0; i < fastest.size(); ++i)
     for (const auto& [name, cells] : {std::pair{options.a, &comparison.a}, {options.b, &comparison.b}}) {
       std::map<std::int64_t, const Cell*> by_batch;
       for (const Cell& cell : *cells) {
-        if (!cell.is_measured() || way_of(cell) != fastest[i].second) continue;
+        if (!cell.is_measured() || way_of(cell) != fastest[i].first) continue;
         auto& place = by_batch[cell.global_batch];
         if (place == nullptr || cell.images_per_s.median > place->images_per_s.median) place = &cell;
       }
-      Series series{.name = fastest.size() == 1 ? name : fmt::format("{}: {}", name, fastest[i].second),
+      Series series{.name = fastest.size() == 1 ? name : fmt::format("{}: {}", name, fastest[i].first),
                     .hidden = i >= kWays};
       for (const auto& [batch, cell] : by_batch)
         series.points.push_back(point_of(static_cast<double>(batch), cell->images_per_s, *cell));

@@ -132,13 +132,9 @@ std::string text_about_load(const std::vector<const analysis::Cell*>& cells) {
   if (most <= 0) return measure::text_about_disturbance(*worst);  // on GPUs alone
   constexpr double kNamed = 0.1;
   constexpr std::size_t kMost = 3;
-  std::vector<std::pair<double, std::string>> programs;
-  for (const auto& [name, seconds] : core_seconds)
-    if (seconds > kNamed * wall_s) programs.emplace_back(-seconds, name);
-  std::ranges::sort(programs);
   std::vector<std::string> names;
-  for (const auto& [seconds, name] : programs)
-    if (names.size() < kMost) names.push_back(name);
+  for (const auto& [name, seconds] : largest_first(core_seconds))
+    if (seconds > kNamed * wall_s && names.size() < kMost) names.push_back(name);
   const auto cores = [](double value) { return fmt::format("{:.1f}", value); };
   return fmt::format(
       "other programs{} kept {} {} busy", names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")),
