@@ -40,8 +40,7 @@ std::string joined(const std::vector<std::string>& values) {
 
 std::string describe_model(const Record& record) {
   if (record.model.parameters == 0) return "";
-  return fmt::format("{} ({} parameters)", record.model.name,
-                     integer(static_cast<double>(record.model.parameters)));
+  return fmt::format("{} ({} parameters)", record.model.name, integer(record.model.parameters));
 }
 
 std::string describe_data(const Record& record) {
@@ -50,8 +49,7 @@ std::string describe_data(const Record& record) {
   return fmt::format(
       "{}{} ({} + {} images)", name,
       record.data.synthetic && name.find("synthetic") == std::string::npos ? " (synthetic)" : "",
-      integer(static_cast<double>(record.data.train_samples)),
-      integer(static_cast<double>(record.data.test_samples)));
+      integer(record.data.train_samples), integer(record.data.test_samples));
 }
 
 std::string day_of(const Record& record) { return record.created.substr(0, 10); }

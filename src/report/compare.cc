@@ -157,8 +157,7 @@ Table differences_table(const RunComparison& comparison) {
                           {"b", "B", "", Format::text},
                           {"pairs", "pairs", "", Format::integer}}};
   for (const auto& row : comparison.differences)
-    table.rows.push_back(
-        {words(row.name), words(row.a), words(row.b), value(static_cast<double>(row.pairs))});
+    table.rows.push_back({words(row.name), words(row.a), words(row.b), value(row.pairs)});
   return table;
 }
 

@@ -24,7 +24,7 @@ std::string ms(const analysis::Estimate& seconds) {
 }
 
 std::string name_of_cell(const Cell& cell) {
-  return fmt::format("{}, {} images{}", way_of(cell), integer(static_cast<double>(cell.local_batch)),
+  return fmt::format("{}, {} images{}", way_of(cell), integer(cell.local_batch),
                      cell.workers > 1 ? " each" : "");
 }
 
@@ -245,9 +245,9 @@ Section accuracy(const Subject& subject) {
                  "sqrt(p (1 - p) / n), with the spread over seeds; what one seed shows is never clear.");
   if (answer.certainty == Certainty::not_measured) return section;
   for (const auto& one : subject.conclusions.convergence->variants) {
-    std::string text = fmt::format("{}: {} ± {} points after {} updates, {}", one.name, percent(one.accuracy),
-                                   number(100 * one.standard_error),
-                                   integer(static_cast<double>(one.updates)), counted(one.seeds, "seed"));
+    std::string text =
+        fmt::format("{}: {} ± {} points after {} updates, {}", one.name, percent(one.accuracy),
+                    number(100 * one.standard_error), integer(one.updates), counted(one.seeds, "seed"));
     if (one.to_baseline)
       text += fmt::format("; {:+.1f} points to the baseline, standard error {:.1f}: {}",
                           100 * one.to_baseline->value, 100 * one.to_baseline->standard_error,

@@ -2,6 +2,7 @@
 
 /// Writes figures as text. All rounding of a report's numbers happens here, for terminal and Markdown.
 
+#include <concepts>
 #include <map>
 #include <set>
 #include <string>
@@ -66,6 +67,10 @@ struct CellText {
 [[nodiscard]] std::string amount(double value);
 /// 1234567 -> "1,234,567".
 [[nodiscard]] std::string integer(double value);
+template <std::integral Count>
+[[nodiscard]] std::string integer(Count count) {
+  return integer(static_cast<double>(count));
+}
 /// 0.871 -> "87.1 %".
 [[nodiscard]] std::string percent(double ratio);
 /// 44695848 -> "44.7 MB"; MB is 1e6, GB 1e9.

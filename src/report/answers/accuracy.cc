@@ -48,9 +48,8 @@ std::string text_about_large(const Convergence& result) {
   const double change = large.to_baseline->value;
   std::string said =
       large.to_baseline->is_noise()
-          ? fmt::format("Batch {} shows no difference beyond noise.",
-                        integer(static_cast<double>(large.cell->global_batch)))
-          : fmt::format("Batch {} {} {} in {}", integer(static_cast<double>(large.cell->global_batch)),
+          ? fmt::format("Batch {} shows no difference beyond noise.", integer(large.cell->global_batch))
+          : fmt::format("Batch {} {} {} in {}", integer(large.cell->global_batch),
                         change < 0 ? "loses" : "gains", points_of_difference(change),
                         epochs_text(large.epochs));
   if (large.to_baseline->is_noise()) return said;
@@ -235,7 +234,7 @@ Answer accuracy_answer(const Subject& subject) {
                 .question = kQuestion,
                 .certainty = Certainty::decided,
                 .figure = percent(baseline.accuracy),
-                .unit = fmt::format("at batch {}", integer(static_cast<double>(baseline.cell->global_batch))),
+                .unit = fmt::format("at batch {}", integer(baseline.cell->global_batch)),
                 .sentence = text_about_large(*convergence),
                 .value = baseline.accuracy,
                 .low = baseline.accuracy - 2 * baseline.standard_error,

@@ -22,8 +22,8 @@ std::string sentence_of(const analysis::Cell& cell) {
   if (analysis::processes(cell.record()) > 1) with += " (" + analysis::joined_as(cell.record()) + ")";
   if (cell.workers == 1 && cell.threads_per_worker > 1 && !analysis::is_of_cuda_engine(cell.record()))
     with += fmt::format(" on {}", counted(cell.threads_per_worker, "core"));
-  return fmt::format("Train with {}, {} images{}: {}{} images/s.", with,
-                     integer(static_cast<double>(cell.local_batch)), cell.workers > 1 ? " each" : "",
+  return fmt::format("Train with {}, {} images{}: {}{} images/s.", with, integer(cell.local_batch),
+                     cell.workers > 1 ? " each" : "",
                      cell.disturbance == Disturbance::disturbed ? "at least " : "",
                      number(cell.images_per_s.median));
 }
@@ -45,9 +45,7 @@ std::string text_about_limit(const analysis::Cell& cell) {
   return "";
 }
 
-std::string batch_of_cell(const analysis::Cell& cell) {
-  return integer(static_cast<double>(cell.local_batch));
-}
+std::string batch_of_cell(const analysis::Cell& cell) { return integer(cell.local_batch); }
 
 /// "128 and 512 are not settled: other programs worked while they ran."
 std::string text_about_unsettled(const std::vector<const analysis::Cell*>& unsettled) {
@@ -127,8 +125,8 @@ std::string text_about_accuracy_lost(const Subject& subject) {
   if (!large.to_baseline || large.to_baseline->is_noise() || large.to_baseline->value >= 0 ||
       large.cell->global_batch > subject.best()->global_batch)
     return "";
-  return fmt::format("Global batch {} cost {:.0f} points of accuracy.",
-                     integer(static_cast<double>(large.cell->global_batch)), -100 * large.to_baseline->value);
+  return fmt::format("Global batch {} cost {:.0f} points of accuracy.", integer(large.cell->global_batch),
+                     -100 * large.to_baseline->value);
 }
 
 /// Whether an interval shows that a ratio is not 1.

@@ -160,7 +160,7 @@ std::string finding_of_grid(const Subject& subject) {
     return fmt::format("{} {} fastest; {} may be as fast", way, best.workers > 1 ? "are" : "is",
                        counted(subject.point.choice.overlap.size(), "other setting", "other settings"));
   std::vector<std::string> sizes;
-  for (const auto batch : batches) sizes.push_back(integer(static_cast<double>(batch)));
+  for (const auto batch : batches) sizes.push_back(integer(batch));
   constexpr std::size_t kMost = 4;
   return sizes.size() > kMost ? way + ": fastest at most batches"
                               : fmt::format("{}: fastest with {} images{}", way, listed(sizes),

@@ -37,8 +37,7 @@ Answer configuration_found(const SearchResult& result) {
   Answer answer{.id = "best",
                 .certainty = Certainty::decided,
                 .figure = fmt::format("{} is best: {} of {} validation images.", best.candidate.name,
-                                      percent(best.candidate.accuracy),
-                                      integer(static_cast<double>(result.validation_samples))),
+                                      percent(best.candidate.accuracy), integer(result.validation_samples)),
                 .value = best.candidate.accuracy,
                 .low = best.candidate.accuracy - best.standard_error,
                 .high = best.candidate.accuracy + best.standard_error,
@@ -112,7 +111,7 @@ Answer rungs_of(const SearchResult& result) {
                 .question = "How far was each trained?",
                 .certainty = Certainty::decided,
                 .chip = failed > 0 ? fmt::format("{} failed", failed) : "counted",
-                .figure = integer(static_cast<double>(result.epochs_trained)),
+                .figure = integer(result.epochs_trained),
                 .unit = "epochs in all",
                 .evidence = "search"};
   std::vector<std::string> said;

@@ -57,7 +57,7 @@ std::vector<Column> cell_columns() {
 }
 
 TableCell bytes_or_missing(std::optional<std::int64_t> bytes) {
-  return bytes && *bytes > 0 ? value(static_cast<double>(*bytes)) : missing(kWhy);
+  return bytes && *bytes > 0 ? value(*bytes) : missing(kWhy);
 }
 
 /// The cell in words, without its way: "sweep, batch 16", "strong scaling, global batch 32", "baseline".
@@ -78,9 +78,9 @@ std::string way_in_table(const Cell& cell, const std::vector<Cell>& cells) {
 }
 
 std::vector<TableCell> row_of_cell(const Cell& cell, const std::vector<Cell>& cells, bool are_estimates) {
-  std::vector<TableCell> row{
-      words(name_in_table(cell)), with_mark(words(way_in_table(cell, cells)), marks_of(cell)),
-      value(static_cast<double>(cell.local_batch)), value(static_cast<double>(cell.global_batch))};
+  std::vector<TableCell> row{words(name_in_table(cell)),
+                             with_mark(words(way_in_table(cell, cells)), marks_of(cell)),
+                             value(cell.local_batch), value(cell.global_batch)};
   const auto& record = cell.record();
   if (cell.is_measured()) {
     const auto parts = analysis::breakdown(cell).mean;
@@ -99,8 +99,8 @@ std::vector<TableCell> row_of_cell(const Cell& cell, const std::vector<Cell>& ce
   const auto [plan, peak] = memory_of(record);
   row.push_back(bytes_or_missing(plan));
   row.push_back(bytes_or_missing(peak));
-  row.push_back(value(static_cast<double>(cell.is_measured() ? cell.records.size() : 0)));
-  row.push_back(value(static_cast<double>(cell.steps_measured)));
+  row.push_back(value(cell.is_measured() ? cell.records.size() : 0));
+  row.push_back(value(cell.steps_measured));
   row.push_back(cell.is_measured() ? words(word_of_others(cell.disturbance)) : missing(kWhy));
   row.push_back(words(cell.status));
   std::vector<std::string> ids;

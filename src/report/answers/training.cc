@@ -103,11 +103,10 @@ Answer training_answer(const Subject& subject) {
   }
   answer.sentence += ".";
   if (is_running(record))
-    answer.sentence += fmt::format(" It goes on: {} updates so far.",
-                                   integer(static_cast<double>(record.epochs.back().updates)));
+    answer.sentence += fmt::format(" It goes on: {} updates so far.", integer(record.epochs.back().updates));
   else if (record.status != "complete")
     answer.sentence += fmt::format(" The training is {}: it ended after {} updates.", record.status,
-                                   integer(static_cast<double>(record.epochs.back().updates)));
+                                   integer(record.epochs.back().updates));
   answer.records.push_back(record.id);
   answer.command = command_that_resumes(record);
   return answer;

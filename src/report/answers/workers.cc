@@ -196,9 +196,9 @@ Answer workers_answer(const Subject& subject) {
                                         number(other->images_per_s.median / best->images_per_s.median));
   }
   if (!choice.overlap.empty())
-    answer.sentence += fmt::format("{}{} may be as fast as the best, with {} images.",
-                                   answer.sentence.empty() ? "" : " ", way_of(*choice.overlap.front()),
-                                   integer(static_cast<double>(choice.overlap.front()->local_batch)));
+    answer.sentence +=
+        fmt::format("{}{} may be as fast as the best, with {} images.", answer.sentence.empty() ? "" : " ",
+                    way_of(*choice.overlap.front()), integer(choice.overlap.front()->local_batch));
   else if (auto more = text_about_left_out(subject); !more.empty())
     answer.sentence += " " + more;
   judge(answer, choice);

@@ -46,10 +46,10 @@ Table collectives_table(const Record& record, const std::string& id) {
                   {.key = "correct", .label = "correct"}}};
   for (const auto& one : *record.collectives) {
     const auto figures = analysis::figures(one, record.workers);
-    table.rows.push_back({words(one.collective), words(form_of_buffers(one.in_place)),
-                          value(static_cast<double>(one.bytes)), figure(figures.seconds),
-                          figure(figures.algbw, kNothingMoved), figure(figures.busbw, kNothingMoved),
-                          value(figures.seconds.n), words(one.correct ? "yes" : "NO")});
+    table.rows.push_back({words(one.collective), words(form_of_buffers(one.in_place)), value(one.bytes),
+                          figure(figures.seconds), figure(figures.algbw, kNothingMoved),
+                          figure(figures.busbw, kNothingMoved), value(figures.seconds.n),
+                          words(one.correct ? "yes" : "NO")});
     if (record.oversubscribed) mark_row(table.rows.back(), 3, "*");
   }
   if (record.workers < 2)
@@ -149,7 +149,6 @@ const Record* told_by(const analysis::Cell& cell) {
 
 std::vector<TableCell> row_of_traffic(const analysis::Cell& cell, const Record& record) {
   const auto& travels = record.communication;
-  const auto bytes_of = [](std::int64_t number) { return value(static_cast<double>(number)); };
   const std::int64_t norm = travels.norm_collectives.value_or(0);
   const auto buckets = static_cast<std::int64_t>(record.buckets.size());
   // Older records do not say that the votes are in the buckets: then there are too few collectives for one of
@@ -162,14 +161,14 @@ std::vector<TableCell> row_of_traffic(const analysis::Cell& cell, const Record& 
       cell.variant.empty() ? cell.label : fmt::format("{}, {}", cell.variant, cell.label);
   return {with_mark(words(fmt::format("{} {}", cell.kind, name)), marks_of(cell)),
           words(batch_norm_of(record)),
-          bytes_of(*travels.parameter_bytes),
-          bytes_of(*travels.statistics_bytes),
-          bytes_of(*travels.padding_bytes),
-          bytes_of(travels.gradient_bytes),
-          travels.norm_bytes ? bytes_of(*travels.norm_bytes) : value(0),
+          value(*travels.parameter_bytes),
+          value(*travels.statistics_bytes),
+          value(*travels.padding_bytes),
+          value(travels.gradient_bytes),
+          travels.norm_bytes ? value(*travels.norm_bytes) : value(0),
           value(collectives),
           value(collectives * static_cast<double>(record.window.steps)),
-          value(static_cast<double>(travels.collectives)),
+          value(travels.collectives),
           value(static_cast<double>(travels.bytes_sent) / static_cast<double>(record.window.steps))};
 }
 
@@ -200,10 +199,10 @@ std::vector<Column> bandwidth_columns(const std::string& batch_label) {
 constexpr const char* kNoCeiling = "no ceiling was measured";
 
 std::vector<TableCell> bandwidth_row(std::int64_t batch, const Bandwidth& one) {
-  return {value(static_cast<double>(batch)),
+  return {value(batch),
           value(one.cell->workers),
           value(one.bytes_per_step),
-          value(static_cast<double>(one.buckets)),
+          value(one.buckets),
           value(one.sent_per_step),
           value(one.ring_per_step),
           figure(one.transfer_s),

@@ -95,7 +95,7 @@ Table ledger_table(const std::string& id, const std::string& title, const std::s
   for (const BreakdownLine& line : lines) {
     const Breakdown ledger = analysis::breakdown(*line.cell);
     const auto& mean = ledger.mean;
-    std::vector<TableCell> row{value(static_cast<double>(line.batch)),
+    std::vector<TableCell> row{value(line.batch),
                                value(line.cell->workers),
                                part(ledger, [](const Parts& p) { return p.total(); }),
                                part(ledger, [](const Parts& p) { return p.compute(); }),
@@ -192,7 +192,7 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
     for (const ScalingRow& row : group.rows) {
       if (row.is_baseline || !row.has_ratios) continue;
       const Residual split = analysis::residual(baseline, analysis::breakdown(*row.cell));
-      std::vector<TableCell> cells{value(static_cast<double>(group.batch)),
+      std::vector<TableCell> cells{value(group.batch),
                                    value(row.cell->workers),
                                    value(split.epoch_s),
                                    value(split.epoch_s - split.residual_s),

@@ -46,7 +46,7 @@ std::vector<TableCell> reach_row(const Reach& reach) {
                                   : "no product was measured before the run";
   const auto bound = reach.bound();
   std::vector<TableCell> row{words(cell.part()),
-                             value(static_cast<double>(cell.local_batch)),
+                             value(cell.local_batch),
                              value(cell.workers),
                              value(reach.steps_an_epoch),
                              with_mark(figure(cell.epoch_s), cell.epoch_measured ? "" : "est."),
@@ -120,10 +120,10 @@ Table ledger_table_of_series(const std::vector<BatchSeries>& all) {
       if (!reach.cell->is_in_sweep) continue;
       cells.push_back(reach.cell);
       const auto& parts = reach.ledger.mean;
-      table.rows.push_back({value(static_cast<double>(reach.cell->local_batch)), value(reach.cell->workers),
-                            value(parts.total()), value(parts.forward), value(parts.backward),
-                            value(parts.update), value(parts.exposed()), value(parts.data_wait),
-                            value(parts.copy), value(parts.other),
+      table.rows.push_back({value(reach.cell->local_batch), value(reach.cell->workers), value(parts.total()),
+                            value(parts.forward), value(parts.backward), value(parts.update),
+                            value(parts.exposed()), value(parts.data_wait), value(parts.copy),
+                            value(parts.other),
                             value(parts.total() / static_cast<double>(reach.cell->local_batch))});
       mark_row(table.rows.back(), 2, marks_of(*reach.cell));
       footnotes.explain_marks(*reach.cell);

@@ -54,10 +54,10 @@ std::vector<TableCell> converge_row(const Convergence& result, std::size_t i) {
                              : variant.verdict.comparable() ? "no baseline"
                                                             : variant.verdict.refusals.front();
   return {words(variant.name),
-          value(static_cast<double>(variant.cell->global_batch)),
+          value(variant.cell->global_batch),
           value(variant.cell->workers),
           value(variant.epochs),
-          value(static_cast<double>(variant.updates)),
+          value(variant.updates),
           words(fmt::format("{:.4g}", variant.peak_lr)),
           with_mark(value(variant.seeds),
                     variant.failed() > 0 ? fmt::format("of {}", variant.seeds + variant.failed()) : ""),
@@ -254,8 +254,7 @@ std::optional<Paragraph> text_about_accuracy(const Conclusions& conclusions) {
       "points with a standard error of {:.1f} ({}; {}); {} updates instead of {}.",
       epochs_text(large.epochs), batch_of_variant(*result, large), batch_of_variant(*result, baseline),
       percent(large.accuracy), percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error, word,
-      seeds_of(large, baseline), integer(static_cast<double>(large.updates)),
-      integer(static_cast<double>(baseline.updates)));
+      seeds_of(large, baseline), integer(large.updates), integer(baseline.updates));
   return finding(text + text_about_remedies(*result));
 }
 

@@ -140,7 +140,7 @@ void add_rows(Table& table, Footnotes& footnotes, const LossesOfGroup& losses, c
     TableCell points = value(loss.points(part));
     if (figure.low) points.low = *figure.low / loss.step_s, points.high = *figure.high / loss.step_s;
     if (figure.is_within_noise()) points.mark = "~";
-    std::vector<TableCell> row{value(static_cast<double>(losses.group->batch)),
+    std::vector<TableCell> row{value(losses.group->batch),
                                with_mark(value(loss.cell->workers), marks),
                                words(name(part)),
                                std::move(points),
@@ -229,7 +229,7 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
   });
   if (several) table.columns.insert(table.columns.begin(), {.key = "model", .label = "model"});
   for (const SameCores& pair : pairs) {
-    table.rows.push_back({value(static_cast<double>(pair.workers->global_batch)), value(pair.cores),
+    table.rows.push_back({value(pair.workers->global_batch), value(pair.cores),
                           with_mark(words(form_of_cell(*pair.threads)), marks_of(*pair.threads)),
                           figure(pair.threads->images_per_s),
                           with_mark(words(form_of_cell(*pair.workers)), marks_of(*pair.workers)),

@@ -32,8 +32,7 @@ Plot noise_plot(const NoiseCourse& course, const std::string& id, const std::str
       .caption = fmt::format(
           "From squared norms of gradients of batches of {} and of {}, in {} steps; a "
           "point joins about {} of them, with its 95 % interval. {}.",
-          integer(static_cast<double>(course.small_batch)), integer(static_cast<double>(course.large_batch)),
-          integer(static_cast<double>(course.steps)),
+          integer(course.small_batch), integer(course.large_batch), integer(course.steps),
           integer(static_cast<double>(course.steps) / static_cast<double>(course.points.size())), caption),
       .x = {.label = "epoch"},
       .y = {.label = "noise scale", .unit = "samples", .log = true}};
@@ -64,10 +63,9 @@ std::string text_of_second_half(const NoiseCourse& course) {
 
 std::string text_about_noise(const NoiseCourse& course) {
   const NoiseScale& scale = course.whole;
-  const std::string from = fmt::format("(mean over the training, from {} steps; batches of {} and {})",
-                                       integer(static_cast<double>(course.steps)),
-                                       integer(static_cast<double>(course.small_batch)),
-                                       integer(static_cast<double>(course.large_batch)));
+  const std::string from =
+      fmt::format("(mean over the training, from {} steps; batches of {} and {})", integer(course.steps),
+                  integer(course.small_batch), integer(course.large_batch));
   if (!scale.batch || !scale.high) {
     if (scale.low < 1)
       return fmt::format("The noise scale of the gradient is not known: too few steps {}.", from);

@@ -3,6 +3,7 @@
 /// Building blocks of all sections' tables: cells from figures, marks, and the footnotes that explain the
 /// marks.
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -18,6 +19,10 @@ namespace paceline::report {
 
 [[nodiscard]] TableCell words(std::string text);
 [[nodiscard]] TableCell value(double number);
+template <std::integral Count>
+[[nodiscard]] TableCell value(Count count) {
+  return value(static_cast<double>(count));
+}
 /// With its interval if it has one.
 [[nodiscard]] TableCell figure(const analysis::Estimate& estimate);
 /// Of a figure with a value, a low and a high end, which stand for a cell's interval.

@@ -200,12 +200,11 @@ Table table_of_points(const PredictedWorkers& prediction, const std::string& suf
     has_tail = has_tail || point.is_beyond_samples;
     lacks_network = lacks_network || point.lacks_link;
     lacks_epoch = lacks_epoch || point.is_beyond_data;
-    table.rows.push_back(
-        {with_mark(value(static_cast<double>(point.workers)), marks_of_prediction(point, model)),
-         bounded(point.step_s), bounded(point.images_per_s), bounded(point.efficiency),
-         point.epoch_s.value > 0 ? bounded(point.epoch_s)
-         : point.is_beyond_data  ? missing("the training set has fewer images than one step")
-                                 : missing("the number of training images is not known")});
+    table.rows.push_back({with_mark(value(point.workers), marks_of_prediction(point, model)),
+                          bounded(point.step_s), bounded(point.images_per_s), bounded(point.efficiency),
+                          point.epoch_s.value > 0 ? bounded(point.epoch_s)
+                          : point.is_beyond_data  ? missing("the training set has fewer images than one step")
+                                                  : missing("the number of training images is not known")});
   }
   if (model.is_ghost)
     table.footnotes.emplace_back("emulated: workers slept through measured phases; nothing was computed.");
@@ -242,7 +241,7 @@ Table table_of_knees(const Forecast& forecast, const std::string& suffix) {
     } else if (known && *knee->workers > *known) {
       row.push_back(missing(kNoNetwork));
     } else {
-      TableCell cell = value(static_cast<double>(*knee->workers));
+      TableCell cell = value(*knee->workers);
       cell.low = std::min(knee->low, *cell.value), cell.high = std::max(knee->high, *cell.value);
       if (knee->is_beyond) cell.mark = "or more";
       row.push_back(std::move(cell));
@@ -254,7 +253,7 @@ Table table_of_knees(const Forecast& forecast, const std::string& suffix) {
                             : ""));
   }
   const bool still_grows = forecast.fastest == forecast.points.back().workers;
-  auto most = value(static_cast<double>(forecast.fastest));
+  auto most = value(forecast.fastest);
   if (still_grows) most.mark = "or more";
   const bool lacks = known && forecast.fastest > *known;
   table.rows.push_back({words("most images/s"), lacks ? missing(kNoNetwork) : std::move(most),
@@ -263,7 +262,7 @@ Table table_of_knees(const Forecast& forecast, const std::string& suffix) {
                                             : "more workers would be slower together")});
   if (forecast.next)
     table.rows.push_back(
-        {words("worth measuring next"), value(static_cast<double>(forecast.next->workers)),
+        {words("worth measuring next"), value(forecast.next->workers),
          words(fmt::format("for the time that it takes, measuring it says most about {} (correlation {:.2f})",
                            workers_text(forecast.next->target), forecast.next->correlation))});
   return table;

@@ -62,7 +62,7 @@ std::vector<TableCell> scaling_row(const ScalingGroup& group, const ScalingRow& 
   const bool measured = cell.is_measured();
   const auto other = mode == Mode::weak ? cell.global_batch : cell.local_batch;
   std::vector<TableCell> cells{
-      value(static_cast<double>(group.batch)), value(cell.workers), value(static_cast<double>(other)),
+      value(group.batch), value(cell.workers), value(other),
       measured ? value(analysis::cores_used(cell.record())) : missing(why_no_ratio(row))};
   const std::size_t first_figure = cells.size();
   if (measured) {

@@ -25,7 +25,7 @@ std::vector<TableCell> row_of_score(const std::string& name, const ScoredStep& s
                  "the rival predicts nothing here");
   };
   return {words(name),
-          value(static_cast<double>(step.workers)),
+          value(step.workers),
           value(step.local_batch),
           words(std::string(analysis::name(step.kind))),
           value(step.measured),

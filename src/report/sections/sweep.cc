@@ -48,7 +48,7 @@ std::string remark_of(const Sweep& sweep, std::size_t i) {
 std::vector<TableCell> sweep_row(const Sweep& sweep, std::size_t i) {
   const SweepPoint& point = sweep.points[i];
   const auto& cell = *point.cell;
-  std::vector<TableCell> row{value(static_cast<double>(cell.local_batch)),
+  std::vector<TableCell> row{value(cell.local_batch),
                              cell.is_measured()
                                  ? value(analysis::cores_used(cell.record()))
                                  : missing(cell.reason.empty() ? remark_of(sweep, i) : cell.reason),
@@ -69,7 +69,7 @@ std::vector<TableCell> sweep_row(const Sweep& sweep, std::size_t i) {
     row.insert(row.end(), 7, missing(cell.reason.empty() ? remark_of(sweep, i) : cell.reason));
   }
   mark_row(row, 3, marks_of(cell));
-  row.push_back(point.plan_bytes > 0 ? value(static_cast<double>(point.plan_bytes)) : missing("no plan"));
+  row.push_back(point.plan_bytes > 0 ? value(point.plan_bytes) : missing("no plan"));
   row.push_back(value(point.peak_bytes, "not measured"));
   row.push_back(value(point.peak_over_plan, "not measured"));
   return row;

@@ -67,12 +67,11 @@ Table table_of_answer(const AnsweredTarget& answered, const std::string& suffix)
   bool has_end = false;
   for (const auto& point : answered.answer.points) {
     has_end = has_end || point.is_at_end;
-    table.rows.push_back(
-        {with_mark(value(static_cast<double>(point.workers)), point.is_on_front ? kFront : ""),
-         with_mark(bounded(point.batch), point.is_at_end ? kEnd : ""), bounded(point.steps),
-         bounded(point.step_s), value(point.evaluations_s),
-         words(fmt::format("{:.3g}", analysis::rate_at(answered.target, point.batch.value))),
-         bounded(point.time_s), bounded(point.cost)});
+    table.rows.push_back({with_mark(value(point.workers), point.is_on_front ? kFront : ""),
+                          with_mark(bounded(point.batch), point.is_at_end ? kEnd : ""), bounded(point.steps),
+                          bounded(point.step_s), value(point.evaluations_s),
+                          words(fmt::format("{:.3g}", analysis::rate_at(answered.target, point.batch.value))),
+                          bounded(point.time_s), bounded(point.cost)});
   }
   table.footnotes.push_back(
       fmt::format("{}: no other number of workers is both faster and cheaper.", kFront));

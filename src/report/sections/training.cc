@@ -65,7 +65,7 @@ std::vector<TableCell> row_of_training(const Variant& variant, const Variant& ba
   std::vector<TableCell> row{
       words(variant.name),
       value(variant.cell->workers),
-      value(static_cast<double>(variant.cell->global_batch)),
+      value(variant.cell->global_batch),
       seconds_cell(one.epoch_s, variant, "no whole epoch was trained"),
       ratio_cell(one.epoch_speedup, is_baseline, no_epoch, mark),
       ratio_cell(one.epoch_efficiency, is_baseline, no_epoch, mark),
@@ -160,10 +160,10 @@ Table epochs_table(const Record& record, const std::string& id) {
     table.columns.push_back(
         {.key = "validation_top_5", .label = "validation top-5", .format = Format::percent1});
   for (const auto& epoch : record.epochs) {
-    table.rows.push_back({value(static_cast<double>(epoch.epoch)), value(static_cast<double>(epoch.updates)),
-                          value(epoch.seconds), words(fmt::format("{:.4g}", epoch.lr)),
-                          value(epoch.train_loss), value(epoch.train_accuracy),
-                          value(epoch.test_loss, kNotEvaluated), value(epoch.test_accuracy, kNotEvaluated)});
+    table.rows.push_back({value(epoch.epoch), value(epoch.updates), value(epoch.seconds),
+                          words(fmt::format("{:.4g}", epoch.lr)), value(epoch.train_loss),
+                          value(epoch.train_accuracy), value(epoch.test_loss, kNotEvaluated),
+                          value(epoch.test_accuracy, kNotEvaluated)});
     auto& row = table.rows.back();
     if (has_test_5) row.push_back(value(epoch.test_top_5, kNotEvaluated));
     if (validated) {
