@@ -30,11 +30,6 @@ bool is_any_compared(const RunComparison& comparison) {
   });
 }
 
-bool may_be_disturbed(const Pair& pair) {
-  return pair.a->disturbance != measure::Disturbance::none ||
-         pair.b->disturbance != measure::Disturbance::none;
-}
-
 /// The pair of the best cell of A that has one; null if no pair is compared.
 const Pair* pair_at_best(const RunComparison& comparison) {
   const Pair* found = nullptr;
@@ -63,7 +58,7 @@ Answer change_at_best(const RunComparison& comparison, const CompareOptions& opt
   const bool is_noise = pair->change == Change::within_noise;
   answer.certainty = is_noise || is_open(*pair) ? Certainty::not_decided : Certainty::decided;
   answer.chip = is_noise ? "within noise" : is_open(*pair) ? "too wide to say" : "";
-  if (may_be_disturbed(*pair)) {
+  if (!mark_of_pair(*pair).empty()) {
     answer.certainty = Certainty::careful;
     answer.chip = "maybe disturbed";
   }
@@ -73,8 +68,7 @@ Answer change_at_best(const RunComparison& comparison, const CompareOptions& opt
 Answer cells_changed(const RunComparison& comparison) {
   const auto of = [&](Change change) { return static_cast<long>(comparison.number_of(change)); };
   const long better = of(Change::improved), worse = of(Change::regressed);
-  const long wide = std::ranges::count_if(
-      comparison.pairs, [](const Pair& pair) { return pair.is_compared() && is_open(pair); });
+  const long wide = std::ranges::count_if(comparison.pairs, is_open);
   const long same = of(Change::no_change) - wide, open = of(Change::within_noise) + wide;
   Answer answer{.id = "cells",
                 .question = "How many cells changed?",
@@ -84,9 +78,8 @@ Answer cells_changed(const RunComparison& comparison) {
                 .unit = "of " + counted(comparison.pairs.size(), "pair"),
                 .evidence = "compare-times"};
   answer.sentence = fmt::format("{} improved, {} regressed, {} without change.", better, worse, same);
-  const auto refused =
-      std::ranges::count_if(comparison.pairs, [](const Pair& pair) { return !pair.is_compared(); });
-  if (refused > 0) answer.sentence += fmt::format(" {} not compared.", refused);
+  if (const auto refused = std::ranges::count(comparison.pairs, false, &Pair::is_compared))
+    answer.sentence += fmt::format(" {} not compared.", refused);
   return answer;
 }
 
@@ -216,7 +209,7 @@ Next steps_after_comparison(const RunComparison& comparison, const CompareOption
   };
   const auto is_unsure = [](const Pair& pair) {
     return pair.is_compared() &&
-           (pair.change == Change::within_noise || pair.is_of_one_run || may_be_disturbed(pair));
+           (pair.change == Change::within_noise || pair.is_of_one_run || !mark_of_pair(pair).empty());
   };
   if (comparison.pairs.empty())
     add("Measure the same cells as A", "No batch and number of workers is in both.",
@@ -238,8 +231,12 @@ Next steps_after_comparison(const RunComparison& comparison, const CompareOption
 }  // namespace
 
 bool is_open(const Pair& pair) {
-  return pair.change == Change::no_change &&
+  return pair.is_compared() && pair.change == Change::no_change &&
          (pair.ratio.low < 1 - analysis::kNoiseOfOneRun || pair.ratio.high > 1 + analysis::kNoiseOfOneRun);
+}
+
+std::string mark_of_pair(const Pair& pair) {
+  return mark_of(std::max(pair.a->disturbance, pair.b->disturbance));
 }
 
 Section answer_of_comparison(const RunComparison& comparison, const CompareOptions& options) {
