@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "report/document.h"
+#include "report/sections/parts.h"
 #include "report/terminal_text.h"
 #include "report/text.h"
 
@@ -346,14 +347,6 @@ Table answers_of(const Section& section) {
   return table;
 }
 
-/// Without the column that is a drawing: no font of LaTeX has its letters.
-Table without_steps(Table strip) {
-  const auto drawing = std::ranges::find(strip.columns, "steps", &Column::key) - strip.columns.begin();
-  for (auto& row : strip.rows) row.erase(row.begin() + drawing);
-  strip.columns.erase(strip.columns.begin() + drawing);
-  return strip;
-}
-
 }  // namespace
 
 std::vector<NamedText> latex_files(const Document& document) {
@@ -363,8 +356,9 @@ std::vector<NamedText> latex_files(const Document& document) {
     if (Table answers = answers_of(section); !answers.rows.empty()) tables.push_back(std::move(answers));
     for (const Block& block : section.blocks) {
       if (std::holds_alternative<Timeline>(block)) continue;  // svg_figures() draws it
-      const bool is_strip = std::holds_alternative<Strip>(block);
-      for (Table& table : tables_of(block)) tables.push_back(is_strip ? without_steps(table) : table);
+      for (Table& table : tables_of(block)) tables.push_back(std::move(table));
+      // The column that is a drawing: no font of LaTeX has its letters.
+      if (std::holds_alternative<Strip>(block)) remove_column(tables.back(), "steps");
     }
   }
   if (!document.facts.empty()) {

@@ -210,7 +210,8 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
   Table table{.id = "same-cores",
               .title = "The same cores as threads of a worker or as workers",
               .definition = kSameCoresDefinition,
-              .columns = {{.key = "global_batch", .label = "global batch", .format = Format::integer},
+              .columns = {{.key = "model", .label = "model"},
+                          {.key = "global_batch", .label = "global batch", .format = Format::integer},
                           {.key = "cores", .label = "cores used", .format = Format::integer},
                           {.key = "fewer", .label = "fewer workers"},
                           in_rate("fewer_rate", "throughput", "images/s"),
@@ -227,23 +228,21 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
   const bool several = std::any_of(pairs.begin(), pairs.end(), [&](const SameCores& pair) {
     return pair.workers->record().model.name != pairs.front().workers->record().model.name;
   });
-  if (several) table.columns.insert(table.columns.begin(), {.key = "model", .label = "model"});
   for (const SameCores& pair : pairs) {
-    table.rows.push_back({value(pair.workers->global_batch), value(pair.cores),
-                          with_mark(words(form_of_cell(*pair.threads)), marks_of(*pair.threads)),
-                          figure(pair.threads->images_per_s),
-                          with_mark(words(form_of_cell(*pair.workers)), marks_of(*pair.workers)),
-                          figure(pair.workers->images_per_s), figure(pair.speed), value(pair.compute_s),
-                          value(pair.exposed_transfer_s), value(pair.waiting_s), value(pair.data_wait_s),
-                          value(pair.rest_s)});
-    auto& row = table.rows.back();
-    if (several) row.insert(row.begin(), words(pair.workers->record().model.name));
+    table.rows.push_back(
+        {words(pair.workers->record().model.name), value(pair.workers->global_batch), value(pair.cores),
+         with_mark(words(form_of_cell(*pair.threads)), marks_of(*pair.threads)),
+         figure(pair.threads->images_per_s),
+         with_mark(words(form_of_cell(*pair.workers)), marks_of(*pair.workers)),
+         figure(pair.workers->images_per_s), figure(pair.speed), value(pair.compute_s),
+         value(pair.exposed_transfer_s), value(pair.waiting_s), value(pair.data_wait_s), value(pair.rest_s)});
     footnotes.explain_marks(*pair.threads);
     footnotes.explain_marks(*pair.workers);
     for (const std::string& remark : pair.remarks)
       footnotes.add(fmt::format("{} (here) against {} (the baseline): {}.", form_of_cell(*pair.workers),
                                 form_of_cell(*pair.threads), remark));
   }
+  if (!several) remove_column(table, "model");
   table.footnotes = footnotes.take();
   section.blocks.push_back(std::move(table));
   for (const SameCores& pair : pairs)

@@ -54,6 +54,12 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
     if (row[i].value) row[i] = with_mark(std::move(row[i]), mark);
 }
 
+void remove_column(Table& table, std::string_view key) {
+  const auto column = std::ranges::find(table.columns, key, &Column::key) - table.columns.begin();
+  for (auto& row : table.rows) row.erase(row.begin() + column);
+  table.columns.erase(table.columns.begin() + column);
+}
+
 Column in_ms(std::string key, std::string label) {
   return {std::move(key), std::move(label), "s", Format::milliseconds};
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/compare/cell.h"
@@ -49,6 +50,11 @@ void take_interval(Shown& shown, const analysis::Estimate& estimate) {
 [[nodiscard]] TableCell with_mark(TableCell cell, const std::string& mark);
 /// Adds the same mark to every figure of the row, from column `first`.
 void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string& mark);
+
+/// Takes out the column `key` with its cells.
+///
+/// Requires  the table has it
+void remove_column(Table& table, std::string_view key);
 
 /// Columns of times in ms, of bytes, and of amounts in a second.
 [[nodiscard]] Column in_ms(std::string key, std::string label);

@@ -130,48 +130,42 @@ std::string caption_of(const Record& record) {
 }
 
 Table epochs_table(const Record& record, const std::string& id) {
-  Table table{.id = id,
-              .title = fmt::format("Epochs: {}", caption_of(record)),
-              .definition =
-                  "Losses are means over samples; test figures count every test image once. Seconds are of "
-                  "training, without evaluation.",
-              .columns = {{.key = "epoch", .label = "epoch", .format = Format::integer},
-                          {.key = "updates", .label = "updates", .format = Format::integer},
-                          {.key = "seconds", .label = "time", .unit = "s", .format = Format::seconds},
-                          {.key = "lr", .label = "last lr"},
-                          {.key = "train_loss", .label = "train loss", .format = Format::fixed3},
-                          {.key = "train_accuracy", .label = "train accuracy", .format = Format::percent1},
-                          {.key = "test_loss", .label = "test loss", .format = Format::fixed3},
-                          {.key = "test_accuracy", .label = "test accuracy", .format = Format::percent1}}};
-  const auto has_some = [&](std::optional<double> EpochRecord::*figure) {
-    return std::ranges::any_of(record.epochs, [&](const auto& epoch) { return (epoch.*figure).has_value(); });
-  };
-  const bool has_test_5 = has_some(&EpochRecord::test_top_5);
-  if (has_test_5)
-    table.columns.push_back({.key = "test_top_5", .label = "test top-5", .format = Format::percent1});
-  const bool validated = has_some(&EpochRecord::validation_accuracy);
-  if (validated) {
-    table.columns.push_back({.key = "validation_loss", .label = "validation loss", .format = Format::fixed3});
-    table.columns.push_back(
-        {.key = "validation_accuracy", .label = "validation accuracy", .format = Format::percent1});
-  }
-  const bool has_validation_5 = has_some(&EpochRecord::validation_top_5);
-  if (has_validation_5)
-    table.columns.push_back(
-        {.key = "validation_top_5", .label = "validation top-5", .format = Format::percent1});
+  Table table{
+      .id = id,
+      .title = fmt::format("Epochs: {}", caption_of(record)),
+      .definition =
+          "Losses are means over samples; test figures count every test image once. Seconds are of "
+          "training, without evaluation.",
+      .columns = {{.key = "epoch", .label = "epoch", .format = Format::integer},
+                  {.key = "updates", .label = "updates", .format = Format::integer},
+                  {.key = "seconds", .label = "time", .unit = "s", .format = Format::seconds},
+                  {.key = "lr", .label = "last lr"},
+                  {.key = "train_loss", .label = "train loss", .format = Format::fixed3},
+                  {.key = "train_accuracy", .label = "train accuracy", .format = Format::percent1},
+                  {.key = "test_loss", .label = "test loss", .format = Format::fixed3},
+                  {.key = "test_accuracy", .label = "test accuracy", .format = Format::percent1},
+                  {.key = "test_top_5", .label = "test top-5", .format = Format::percent1},
+                  {.key = "validation_loss", .label = "validation loss", .format = Format::fixed3},
+                  {.key = "validation_accuracy", .label = "validation accuracy", .format = Format::percent1},
+                  {.key = "validation_top_5", .label = "validation top-5", .format = Format::percent1}}};
   for (const auto& epoch : record.epochs) {
-    table.rows.push_back({value(epoch.epoch), value(epoch.updates), value(epoch.seconds),
-                          words(fmt::format("{:.4g}", epoch.lr)), value(epoch.train_loss),
-                          value(epoch.train_accuracy), value(epoch.test_loss, kNotEvaluated),
-                          value(epoch.test_accuracy, kNotEvaluated)});
-    auto& row = table.rows.back();
-    if (has_test_5) row.push_back(value(epoch.test_top_5, kNotEvaluated));
-    if (validated) {
-      row.push_back(value(epoch.validation_loss, kNotEvaluated));
-      row.push_back(value(epoch.validation_accuracy, kNotEvaluated));
-    }
-    if (has_validation_5) row.push_back(value(epoch.validation_top_5, kNotEvaluated));
+    table.rows.push_back(
+        {value(epoch.epoch), value(epoch.updates), value(epoch.seconds),
+         words(fmt::format("{:.4g}", epoch.lr)), value(epoch.train_loss), value(epoch.train_accuracy),
+         value(epoch.test_loss, kNotEvaluated), value(epoch.test_accuracy, kNotEvaluated),
+         value(epoch.test_top_5, kNotEvaluated), value(epoch.validation_loss, kNotEvaluated),
+         value(epoch.validation_accuracy, kNotEvaluated), value(epoch.validation_top_5, kNotEvaluated)});
   }
+  // Columns of figures that no epoch has are left out.
+  const std::pair<const char*, std::optional<double> EpochRecord::*> optional_columns[] = {
+      {"test_top_5", &EpochRecord::test_top_5},
+      {"validation_loss", &EpochRecord::validation_accuracy},
+      {"validation_accuracy", &EpochRecord::validation_accuracy},
+      {"validation_top_5", &EpochRecord::validation_top_5}};
+  for (const auto& [key, figure] : optional_columns)
+    if (std::ranges::none_of(record.epochs,
+                             [figure = figure](const auto& epoch) { return (epoch.*figure).has_value(); }))
+      remove_column(table, key);
   for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
     table.footnotes.push_back(fmt::format("Resumed: {}.", measure::sentence(change)));
   if (record.status != "complete")
