@@ -164,17 +164,16 @@ Figure::View accuracies_of_both(const RunComparison& comparison, const CompareOp
     for (const Cell& cell : *cells) {
       if (cell.records.empty()) continue;
       const Record& record = cell.record();
-      Series series{.name = cell.variant.empty() ? name : fmt::format("{}: {}", name, cell.variant),
-                    .hidden = view.series.size() >= kShown};
-      std::vector<std::int64_t> updates;
-      for (const auto& epoch : record.epochs) {
-        if (!epoch.test_accuracy) continue;
-        series.points.push_back(
-            {.x = static_cast<double>(epoch.epoch), .y = 100 * *epoch.test_accuracy, .record = record.id});
-        updates.push_back(epoch.updates);
-      }
-      for (auto& piece : cut_at_other_images(record, measure::kTestImages, series, updates))
-        view.series.push_back(std::move(piece));
+      add_held_out(view.series, record,
+                   {{.name = cell.variant.empty() ? name : fmt::format("{}: {}", name, cell.variant),
+                     .hidden = view.series.size() >= kShown},
+                    measure::kTestImages,
+                    &measure::EpochRecord::test_accuracy,
+                    100,
+                    [](const auto& epoch) { return static_cast<double>(epoch.epoch); }});
+      for (Series& series : view.series)
+        for (Point& point : series.points)
+          if (point.record.empty()) point.record = record.id;
     }
   return view;
 }

@@ -140,21 +140,20 @@ std::set<std::int64_t> cuts_of(const measure::Record& record, const std::string&
 
 }  // namespace
 
-std::vector<Series> cut_at_other_images(const measure::Record& record, const std::string& part,
-                                        const Series& curve, const std::vector<std::int64_t>& updates) {
-  base::expects(updates.size() == curve.points.size(), "each point has its updates");
-  std::vector<Series> pieces;
-  auto cuts = cuts_of(record, part);
+void add_held_out(std::vector<Series>& series, const measure::Record& record, const HeldOut& shown) {
+  auto cuts = cuts_of(record, shown.part);
   cuts.insert(std::numeric_limits<std::int64_t>::max());
   std::size_t next = 0;
   for (const auto cut : cuts) {
-    Series piece = curve;
-    piece.points.clear();
-    while (next < updates.size() && updates[next] <= cut) piece.points.push_back(curve.points[next++]);
+    Series piece = shown.like;
+    for (; next < record.epochs.size() && record.epochs[next].updates <= cut; ++next) {
+      const auto& epoch = record.epochs[next];
+      if (const auto& y = epoch.*shown.figure)
+        piece.points.push_back({.x = shown.x(epoch), .y = shown.factor * *y});
+    }
     if (cut != *cuts.rbegin()) piece.name += fmt::format(" until update {}", cut);
-    if (!piece.points.empty()) pieces.push_back(std::move(piece));
+    if (!piece.points.empty()) series.push_back(std::move(piece));
   }
-  return pieces;
 }
 
 bool are_of_same_images(const measure::Record& record, const std::string& part, std::int64_t earlier,

@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -89,12 +90,17 @@ void remove_column(Table& table, std::string_view key);
 /// The same for a cell: with its mark, or that of its disturbance, and its record.
 [[nodiscard]] Point point_of(double x, const analysis::Estimate& y, const analysis::Cell& cell);
 
-/// The curve of what was measured on the images of `part` ("test images", measure::kTestImages), cut where a
-/// resume took others: accuracies on other images make no line. An earlier piece is called "test until update
-/// 16". `updates`: of each point.
-[[nodiscard]] std::vector<Series> cut_at_other_images(const measure::Record& record, const std::string& part,
-                                                      const Series& curve,
-                                                      const std::vector<std::int64_t>& updates);
+/// A figure of held-out images over the epochs of a training.
+struct HeldOut {
+  Series like;       ///< its name, and how it is drawn
+  const char* part;  ///< of which images: measure::kTestImages
+  std::optional<double> measure::EpochRecord::*figure;
+  double factor;  ///< on the figure
+  std::function<double(const measure::EpochRecord&)> x;
+};
+/// Adds its curve, cut where a resume took other images: accuracies on other images make no line. An earlier
+/// piece is called "test until update 16".
+void add_held_out(std::vector<Series>& series, const measure::Record& record, const HeldOut& shown);
 /// Whether the figures of two epochs, of so many updates, are of the same images of `part`.
 [[nodiscard]] bool are_of_same_images(const measure::Record& record, const std::string& part,
                                       std::int64_t earlier, std::int64_t later);

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "analysis/compare/cell.h"
 #include "analysis/compare/setup.h"
@@ -182,27 +181,6 @@ std::optional<Paragraph> chosen_epoch(const Record& record) {
   return std::nullopt;
 }
 
-/// A figure of held-out images over a training.
-struct HeldOut {
-  const char* name;
-  const char* part;  ///< as ChangeRecord::setting
-  std::function<double(const EpochRecord&)> x;
-  std::optional<double> EpochRecord::*y;
-};
-
-/// Adds its curve to `plot`, `scale` times as high, cut where the images changed.
-void add_curves(const Record& record, const HeldOut& figure, double scale, Plot& plot) {
-  Series whole{.name = figure.name};
-  std::vector<std::int64_t> updates;
-  for (const auto& epoch : record.epochs) {
-    if (!(epoch.*figure.y)) continue;
-    whole.points.push_back({.x = figure.x(epoch), .y = scale * *(epoch.*figure.y)});
-    updates.push_back(epoch.updates);
-  }
-  for (auto& piece : cut_at_other_images(record, figure.part, whole, updates))
-    plot.series.push_back(std::move(piece));
-}
-
 Plot loss_plot(const Record& record, const std::string& id) {
   Plot plot{.id = id + "-loss",
             .title = "Loss over updates",
@@ -219,8 +197,9 @@ Plot loss_plot(const Record& record, const std::string& id) {
   for (Series* series : {&steps, &train})
     if (!series->points.empty()) plot.series.push_back(std::move(*series));
   const auto at = [](const auto& epoch) { return static_cast<double>(epoch.updates); };
-  add_curves(record, {"test", measure::kTestImages, at, &EpochRecord::test_loss}, 1, plot);
-  add_curves(record, {"validation", measure::kValidationImages, at, &EpochRecord::validation_loss}, 1, plot);
+  add_held_out(plot.series, record, {{.name = "test"}, measure::kTestImages, &EpochRecord::test_loss, 1, at});
+  add_held_out(plot.series, record,
+               {{.name = "validation"}, measure::kValidationImages, &EpochRecord::validation_loss, 1, at});
   return plot;
 }
 
@@ -239,9 +218,11 @@ Plot accuracy_plot(const Record& record, const std::string& id) {
   for (const auto& epoch : record.epochs)
     train.points.push_back({.x = at(epoch), .y = 100 * epoch.train_accuracy});
   if (!train.points.empty()) plot.series.push_back(std::move(train));
-  add_curves(record, {"test", measure::kTestImages, at, &EpochRecord::test_accuracy}, 100, plot);
-  add_curves(record, {"validation", measure::kValidationImages, at, &EpochRecord::validation_accuracy}, 100,
-             plot);
+  add_held_out(plot.series, record,
+               {{.name = "test"}, measure::kTestImages, &EpochRecord::test_accuracy, 100, at});
+  add_held_out(
+      plot.series, record,
+      {{.name = "validation"}, measure::kValidationImages, &EpochRecord::validation_accuracy, 100, at});
   return plot;
 }
 
