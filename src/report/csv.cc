@@ -9,6 +9,7 @@
 
 #include "measure/statistics.h"
 #include "report/document.h"
+#include "report/sections/parts.h"
 #include "report/terminal_text.h"
 #include "report/text.h"
 
@@ -174,17 +175,14 @@ Table as_table(const Comparison& comparison) {
 }
 
 Table as_table(const Strip& strip) {
-  const auto ms = [](const char* key, const char* label) {
-    return Column{.key = key, .label = label, .unit = "s", .format = Format::milliseconds};
-  };
   Table table{.id = strip.id,
               .title = strip.finding,
               .definition = strip.note,
               .columns = {{.key = "configuration", .label = "configuration"},
                           {.key = "record", .label = "record"},
-                          ms("fastest", "fastest step"),
-                          ms("median", "median"),
-                          ms("slowest", "slowest"),
+                          in_ms("fastest", "fastest step"),
+                          in_ms("median", "median"),
+                          in_ms("slowest", "slowest"),
                           {.key = "steps", .label = "steps"},
                           {.key = "others", .label = "others", .unit = "cores", .format = Format::fixed2}}};
   for (const Strip::Window& window : strip.windows) {

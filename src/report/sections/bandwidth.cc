@@ -181,21 +181,6 @@ constexpr const char* kBandwidthDefinition =
     "the communicator counted; ring: 2(N-1)/N X. Utilisation = busbw / ceiling, the median busbw of "
     "reducing the same buckets with nothing else running. An epoch's bytes = its steps x X. GB = 1e9 bytes.";
 
-std::vector<Column> bandwidth_columns(const std::string& batch_label) {
-  return {{.key = "batch", .label = batch_label, .format = Format::integer},
-          {.key = "workers", .label = "workers", .format = Format::integer},
-          in_bytes("bytes_per_step", "X a step", "B"),
-          {.key = "buckets", .label = "buckets a step", .format = Format::integer},
-          in_bytes("sent_per_step", "sent a step", "B"),
-          in_bytes("ring_per_step", "ring 2(N-1)/N X", "B"),
-          {.key = "transfer", .label = "t", .unit = "s", .format = Format::milliseconds},
-          in_rate("algbw", "algbw", "GB/s"),
-          in_rate("busbw", "busbw", "GB/s"),
-          in_rate("ceiling", "ceiling", "GB/s"),
-          {.key = "utilisation", .label = "of the ceiling", .format = Format::percent1},
-          in_bytes("bytes_per_epoch", "X an epoch", "B")};
-}
-
 constexpr const char* kNoCeiling = "no ceiling was measured";
 
 std::vector<TableCell> bandwidth_row(std::int64_t batch, const Bandwidth& one) {
@@ -240,7 +225,18 @@ std::optional<Table> bandwidth_table(const std::string& id, const std::string& t
   Table table{.id = id,
               .title = title,
               .definition = kBandwidthDefinition,
-              .columns = bandwidth_columns(batch_label)};
+              .columns = {{.key = "batch", .label = batch_label, .format = Format::integer},
+                          {.key = "workers", .label = "workers", .format = Format::integer},
+                          in_bytes("bytes_per_step", "X a step", "B"),
+                          {.key = "buckets", .label = "buckets a step", .format = Format::integer},
+                          in_bytes("sent_per_step", "sent a step", "B"),
+                          in_bytes("ring_per_step", "ring 2(N-1)/N X", "B"),
+                          in_ms("transfer", "t"),
+                          in_rate("algbw", "algbw", "GB/s"),
+                          in_rate("busbw", "busbw", "GB/s"),
+                          in_rate("ceiling", "ceiling", "GB/s"),
+                          {.key = "utilisation", .label = "of the ceiling", .format = Format::percent1},
+                          in_bytes("bytes_per_epoch", "X an epoch", "B")}};
   Footnotes footnotes;
   std::vector<const analysis::Cell*> cells;
   for (const auto& [batch, marks, one] : lines) {

@@ -69,26 +69,24 @@ struct BreakdownLine {
   const ScalingRow* row = nullptr;
 };
 
-std::vector<Column> ledger_columns(const std::string& batch_label) {
-  return {{.key = "batch", .label = batch_label, .format = Format::integer},
-          {.key = "workers", .label = "workers", .format = Format::integer},
-          in_ms("step", "step"),
-          in_ms("compute", "compute"),
-          {.key = "in_use", .label = "in use", .format = Format::percent1},
-          in_ms("communication", "comm. total"),
-          in_ms("exposed_transfer", "exposed transfer"),
-          in_ms("wait_for_rank", "wait for a rank"),
-          in_ms("overlapped", "overlapped"),
-          in_ms("data_wait", "data wait"),
-          in_ms("other", "copy, other"),
-          {.key = "imbalance", .label = "imbalance", .format = Format::percent1},
-          {.key = "closure", .label = "closure", .format = Format::percent1}};
-}
-
 Table ledger_table(const std::string& id, const std::string& title, const std::string& batch_label,
                    const std::vector<BreakdownLine>& lines) {
-  Table table{
-      .id = id, .title = title, .definition = kLedgerDefinition, .columns = ledger_columns(batch_label)};
+  Table table{.id = id,
+              .title = title,
+              .definition = kLedgerDefinition,
+              .columns = {{.key = "batch", .label = batch_label, .format = Format::integer},
+                          {.key = "workers", .label = "workers", .format = Format::integer},
+                          in_ms("step", "step"),
+                          in_ms("compute", "compute"),
+                          {.key = "in_use", .label = "in use", .format = Format::percent1},
+                          in_ms("communication", "comm. total"),
+                          in_ms("exposed_transfer", "exposed transfer"),
+                          in_ms("wait_for_rank", "wait for a rank"),
+                          in_ms("overlapped", "overlapped"),
+                          in_ms("data_wait", "data wait"),
+                          in_ms("other", "copy, other"),
+                          {.key = "imbalance", .label = "imbalance", .format = Format::percent1},
+                          {.key = "closure", .label = "closure", .format = Format::percent1}}};
   Footnotes footnotes;
   // Least and most, in seconds per step.
   std::pair<double, double> late{std::numeric_limits<double>::infinity(), 0};
@@ -163,27 +161,25 @@ Plot ledger_plot(const std::string& id, const std::string& title, const std::vec
   return plot;
 }
 
-std::vector<Column> residual_columns(const std::string& batch_label) {
-  const auto time = [](std::string key, std::string label) {
-    return Column{.key = std::move(key), .label = std::move(label), .unit = "s", .format = Format::fixed2};
-  };
-  return {{.key = "batch", .label = batch_label, .format = Format::integer},
-          {.key = "workers", .label = "workers", .format = Format::integer},
-          time("epoch", "T(N)"),
-          time("baseline_share", "T(1)/N"),
-          time("residual", "residual"),
-          time("exposed_transfer", "exposed transfer"),
-          time("wait_for_rank", "wait for a rank"),
-          time("data_wait", "data wait"),
-          time("slower_kernels", "slower kernels"),
-          time("rest", "copy, other"),
-          time("communication", "comm. measured")};
-}
-
 std::optional<Table> residual_table(const std::string& id, const std::string& title,
                                     const std::string& batch_label, const std::vector<ScalingGroup>& groups) {
-  Table table{
-      .id = id, .title = title, .definition = kResidualDefinition, .columns = residual_columns(batch_label)};
+  const auto in_s = [](const char* key, const char* label) {
+    return Column{.key = key, .label = label, .unit = "s", .format = Format::fixed2};
+  };
+  Table table{.id = id,
+              .title = title,
+              .definition = kResidualDefinition,
+              .columns = {{.key = "batch", .label = batch_label, .format = Format::integer},
+                          {.key = "workers", .label = "workers", .format = Format::integer},
+                          in_s("epoch", "T(N)"),
+                          in_s("baseline_share", "T(1)/N"),
+                          in_s("residual", "residual"),
+                          in_s("exposed_transfer", "exposed transfer"),
+                          in_s("wait_for_rank", "wait for a rank"),
+                          in_s("data_wait", "data wait"),
+                          in_s("slower_kernels", "slower kernels"),
+                          in_s("rest", "copy, other"),
+                          in_s("communication", "comm. measured")}};
   Footnotes footnotes;
   std::vector<const analysis::Cell*> shown;
   for (const ScalingGroup& group : groups) {

@@ -94,9 +94,6 @@ Table reach_table(const std::vector<BatchSeries>& all) {
 }
 
 Table ledger_table_of_series(const std::vector<BatchSeries>& all) {
-  const auto time = [](const char* key, const char* label) {
-    return Column{.key = key, .label = label, .unit = "s", .format = Format::milliseconds};
-  };
   Table table{.id = "sweep-ledger",
               .title = "Ledger of the sweep's steps",
               .definition =
@@ -104,15 +101,15 @@ Table ledger_table_of_series(const std::vector<BatchSeries>& all) {
                   "to the mean step. An image: the step over the local batch.",
               .columns = {{.key = "local_batch", .label = "batch", .format = Format::integer},
                           {.key = "workers", .label = "workers", .format = Format::integer},
-                          time("step", "step"),
-                          time("forward", "forward"),
-                          time("backward", "backward"),
-                          time("update", "update"),
-                          time("exposed", "communication"),
-                          time("data_wait", "data wait"),
-                          time("copy", "copy"),
-                          time("other", "other"),
-                          time("image", "an image")}};
+                          in_ms("step", "step"),
+                          in_ms("forward", "forward"),
+                          in_ms("backward", "backward"),
+                          in_ms("update", "update"),
+                          in_ms("exposed", "communication"),
+                          in_ms("data_wait", "data wait"),
+                          in_ms("copy", "copy"),
+                          in_ms("other", "other"),
+                          in_ms("image", "an image")}};
   Footnotes footnotes;
   std::vector<const analysis::Cell*> cells;
   for (const BatchSeries& series : all)
