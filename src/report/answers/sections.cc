@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <map>
 #include <tuple>
 
 #include "analysis/compare/interval.h"
@@ -168,26 +169,18 @@ Table cells_table(const Conclusions& conclusions) {
                   "parts of a step are means. est., estimated: all images over the images/s of some steps.",
               .columns = cell_columns()};
   Footnotes footnotes;
+  // Ways of using the machine in the order of the records, each sorted by batch. Cells that were planned but
+  // not run, such as a batch too large for the memory, come last.
   std::vector<const Cell*> cells;
-  for (const Cell& cell : conclusions.cells) cells.push_back(&cell);
-  // Ways of using the machine in the order of the records, each sorted by batch.
   std::vector<std::string> ways;
-  const auto place_of = [&](const Cell* cell) {
-    const std::string way = way_in_table(*cell, conclusions.cells);
-    const auto found = std::find(ways.begin(), ways.end(), way);
-    if (found != ways.end()) return found - ways.begin();
-    ways.push_back(way);
-    return static_cast<std::ptrdiff_t>(ways.size()) - 1;
-  };
-  std::vector<std::tuple<std::ptrdiff_t, std::int64_t, const Cell*>> placed;
-  for (const Cell* cell : cells) placed.emplace_back(place_of(cell), cell->global_batch, cell);
-  std::stable_sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) {
-    return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
-  });
-  std::transform(placed.begin(), placed.end(), cells.begin(),
-                 [](const auto& one) { return std::get<2>(one); });
-  // Cells that were planned but not run, such as a batch too large for the memory, come last.
-  std::stable_partition(cells.begin(), cells.end(), [](const Cell* cell) { return cell->is_measured(); });
+  std::map<const Cell*, std::tuple<bool, std::ptrdiff_t, std::int64_t>> places;
+  for (const Cell& cell : conclusions.cells) {
+    cells.push_back(&cell);
+    const std::string way = way_in_table(cell, conclusions.cells);
+    if (std::ranges::find(ways, way) == ways.end()) ways.push_back(way);
+    places[&cell] = {!cell.is_measured(), std::ranges::find(ways, way) - ways.begin(), cell.global_batch};
+  }
+  std::ranges::stable_sort(cells, {}, [&](const Cell* cell) { return places[cell]; });
   // What holds for every row is said once, in the head.
   const bool are_estimates = std::ranges::none_of(
       cells, [](const Cell* cell) { return cell->is_measured() && cell->epoch_measured; });
