@@ -28,8 +28,7 @@ std::vector<std::string> distinct(std::span<const Record> records, Get get) {
   std::vector<std::string> values;
   for (const Record& record : records) {
     const std::string value = get(record);
-    if (!value.empty() && std::find(values.begin(), values.end(), value) == values.end())
-      values.push_back(value);
+    if (!value.empty() && std::ranges::find(values, value) == values.end()) values.push_back(value);
   }
   return values;
 }
@@ -362,13 +361,13 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   document.warnings = options.remarks;
   add_warnings_of_study(document, conclusions);
   document.expectations = judge_bounds(conclusions, options.bounds);
+  add_fact(document, "report made by", options.command);
+  add_facts(document, records);
   if (std::all_of(records.begin(), records.end(), is_of_collectives)) {
     describe_collectives(document, records, options);
     add_section(document, collectives_section(conclusions));
     add_section(document, gpus_section(conclusions));
     document.sections.push_back(collectives_circumstances(conclusions));
-    add_fact(document, "report made by", options.command);
-    add_facts(document, records);
     return document;
   }
   if (std::all_of(records.begin(), records.end(), answers_its_own)) {
@@ -379,8 +378,6 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
     add_section(document, gpus_section(conclusions));
     document.sections.push_back(circumstances_section(conclusions));
     document.sections.back().is_folded = has_answers(document);
-    add_fact(document, "report made by", options.command);
-    add_facts(document, records);
     return document;
   }
   add_predictions(conclusions, options.emulated);
@@ -414,8 +411,6 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
     document.sections[i].is_folded = !is_training || document.sections[i].id != "training";
   add_circumstances(document, conclusions);
   document.trust = trust_of(conclusions);
-  add_fact(document, "report made by", options.command);
-  add_facts(document, records);
   return document;
 }
 
