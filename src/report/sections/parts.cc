@@ -222,26 +222,20 @@ std::string doubts_about(const std::vector<const analysis::Cell*>& cells) {
 std::string in_brackets(const std::string& text) { return text.empty() ? "" : fmt::format(" ({})", text); }
 
 std::vector<std::string> text_about_single_repeats(const std::vector<const analysis::Cell*>& cells) {
-  std::vector<std::string> of_steps, of_few_steps, of_one_step;
+  constexpr const char* kSaid[] = {
+      "One repeat: the interval is of steps within one run; another run may lie outside it",
+      "One repeat of few steps, without interval: another run may give another time",
+      "One repeat of a single step: another run may give another time"};
+  std::vector<std::string> labels_of[std::size(kSaid)];
   for (const analysis::Cell* cell : cells) {
     if (!cell->is_measured() || cell->records.size() != 1) continue;
-    auto& labels = analysis::has_interval(cell->step_s) ? of_steps
-                   : cell->step_s.n > 1                 ? of_few_steps
-                                                        : of_one_step;
-    if (std::find(labels.begin(), labels.end(), cell->label) == labels.end()) labels.push_back(cell->label);
+    auto& labels = labels_of[analysis::has_interval(cell->step_s) ? 0 : cell->step_s.n > 1 ? 1 : 2];
+    if (std::ranges::find(labels, cell->label) == labels.end()) labels.push_back(cell->label);
   }
   std::vector<std::string> said;
-  if (!of_steps.empty())
-    said.push_back(fmt::format(
-        "One repeat: the interval is of steps within one run; another run may lie outside it: {}.",
-        fmt::join(of_steps, "; ")));
-  if (!of_few_steps.empty())
-    said.push_back(
-        fmt::format("One repeat of few steps, without interval: another run may give another time: {}.",
-                    fmt::join(of_few_steps, "; ")));
-  if (!of_one_step.empty())
-    said.push_back(fmt::format("One repeat of a single step: another run may give another time: {}.",
-                               fmt::join(of_one_step, "; ")));
+  for (std::size_t i = 0; i < std::size(kSaid); ++i)
+    if (!labels_of[i].empty())
+      said.push_back(fmt::format("{}: {}.", kSaid[i], fmt::join(labels_of[i], "; ")));
   return said;
 }
 

@@ -271,8 +271,7 @@ Table table_of_knees(const Forecast& forecast, const std::string& suffix) {
 Section section_of_prediction(const PredictedWorkers& prediction, const std::string& suffix) {
   const auto& [model, forecast] = prediction;
   // Folded: the page has to stay short, and what was measured stands first.
-  Section section{
-      .id = "prediction" + suffix, .title = "What would N workers do?", .blocks = {}, .is_folded = true};
+  Section section{.id = "prediction" + suffix, .title = "What would N workers do?", .is_folded = true};
   if (model.is_ghost || !model.emulated.empty())
     section.blocks.emplace_back(warning(fmt::format(
         "EMULATED: {}. What is predicted is about such workers, not about real ones.",

@@ -172,7 +172,6 @@ std::map<std::string, std::vector<RowOfGroup>> lines_of_group(const ScalingGroup
 Plot scaling_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   const bool weak = mode == Mode::weak;
   Plot plot{.id = fmt::format("{}-speedup", name(mode)),
-            .kind = PlotKind::line,
             .title = weak ? "Scaled speedup N E against workers" : "Speedup S against workers",
             .caption = text_about_the_loss(groups),
             .x = {.label = "workers"},
@@ -217,7 +216,6 @@ std::map<std::pair<int, std::string>, std::vector<RowOfGroup>> lines_by_workers(
 /// Seconds for all training images against the batch, a line for each number of workers.
 Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   Plot plot{.id = fmt::format("{}-epoch", name(mode)),
-            .kind = PlotKind::line,
             .title = "Time of an epoch against batch",
             .caption = "All training images, D / B steps of the median step where no whole epoch was timed.",
             .x = {.label = fmt::format("{} batch", mode == Mode::weak ? "local" : "global"),

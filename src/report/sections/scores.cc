@@ -40,7 +40,7 @@ std::vector<TableCell> row_of_score(const std::string& name, const ScoredStep& s
 
 std::optional<Section> scores_section(const Conclusions& conclusions) {
   if (conclusions.scored.empty()) return std::nullopt;
-  Section section{.id = "scores", .title = "How right were the predictions?", .blocks = {}};
+  Section section{.id = "scores", .title = "How right were the predictions?"};
   Table table{
       .id = "prediction-scores",
       .title = "Predictions and what was measured since",

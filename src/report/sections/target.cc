@@ -207,7 +207,7 @@ std::optional<Section> target_section(const Conclusions& conclusions) {
   for (const auto& one : conclusions.targets)
     if (one.rows.size() > 1) subjects.push_back(&one);
   if (subjects.empty()) return std::nullopt;
-  Section section{.id = "target", .title = "How many steps does a batch need?", .blocks = {}};
+  Section section{.id = "target", .title = "How many steps does a batch need?"};
   const bool is_only = subjects.size() == 1;
   for (const auto* one : subjects) {
     section.blocks.emplace_back(text_about_fit(*one, is_only));

@@ -101,8 +101,7 @@ Plot plot_of_answer(const AnsweredTarget& answered, const std::string& suffix, b
 
 std::optional<Section> target_workers_section(const Conclusions& conclusions) {
   if (conclusions.answered_targets.empty()) return std::nullopt;
-  Section section{
-      .id = "target-workers", .title = "How many workers reach the target?", .blocks = {}, .is_folded = true};
+  Section section{.id = "target-workers", .title = "How many workers reach the target?", .is_folded = true};
   std::string suffix;
   for (const auto& answered : conclusions.answered_targets) {
     section.blocks.emplace_back(finding(finding_of_target(answered)));
