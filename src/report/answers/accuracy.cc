@@ -112,10 +112,7 @@ Figure::View loss_view(const Convergence& result, const Plot& plot) {
 const measure::Record* longest_training(const Subject& subject) {
   const measure::Record* found = nullptr;
   const auto length = [](const measure::Record& record) {
-    return std::pair(std::ranges::count_if(
-                         record.epochs,
-                         [](const auto& epoch) { return epoch.test_accuracy || epoch.validation_accuracy; }),
-                     record.epochs.size());
+    return std::pair(std::ranges::count_if(record.epochs, is_evaluated), record.epochs.size());
   };
   for (const analysis::Cell* cell : subject.cells.cells)
     for (const auto* records : {&cell->records, &cell->lost})

@@ -111,6 +111,15 @@ std::optional<Next::Step> settle(const Subject& subject) {
       .seconds = cells * (kAround_s + static_cast<double>(steps + 2) * slowest)};
 }
 
+/// "--baseline-batch 32 --large-batch 512 --epochs 3": as they were trained.
+std::string options_of(const analysis::Convergence& convergence) {
+  const auto& baseline = convergence.variants[convergence.baseline.value_or(0)];
+  std::string options = fmt::format("--baseline-batch {}", baseline.cell->global_batch);
+  if (convergence.large)
+    options += fmt::format(" --large-batch {}", convergence.variants[*convergence.large].cell->global_batch);
+  return options + fmt::format(" --epochs {:g}", baseline.epochs);
+}
+
 /// Suggests more seeds if the accuracy is from a single one.
 std::optional<Next::Step> seeds(const Subject& subject) {
   constexpr int kSeeds = 3;
@@ -124,18 +133,12 @@ std::optional<Next::Step> seeds(const Subject& subject) {
   double seconds = 0;
   for (const auto& variant : convergence->variants) seconds += variant.training_s;
   const auto& record = *convergence->variants.front().record;
-  const auto& variants = convergence->variants;
-  const auto& baseline = variants[convergence->baseline.value_or(0)];
-  std::string options = fmt::format("--baseline-batch {}", baseline.cell->global_batch);
-  if (convergence->large)
-    options += fmt::format(" --large-batch {}", variants[*convergence->large].cell->global_batch);
   if (record.kind != "converge") return std::nullopt;
-  return Next::Step{
-      .title = "Train with three seeds",
-      .why = "What one seed shows may be luck.",
-      .command = command_like(record, "converge",
-                              fmt::format("{} --epochs {:g} --repeats {}", options, baseline.epochs, kSeeds)),
-      .seconds = kSeeds * seconds};
+  return Next::Step{.title = "Train with three seeds",
+                    .why = "What one seed shows may be luck.",
+                    .command = command_like(record, "converge",
+                                            fmt::format("{} --repeats {}", options_of(*convergence), kSeeds)),
+                    .seconds = kSeeds * seconds};
 }
 
 /// Suggests timing collectives alone, if workers communicate and that was not done.
@@ -180,12 +183,9 @@ void add_of_quick(const Subject& subject, std::vector<std::string>& sentences) {
   const auto& convergence = subject.conclusions.convergence;
   if (!convergence || !convergence->large) return;
   const auto& baseline = convergence->variants[convergence->baseline.value_or(0)];
-  sentences.push_back(fmt::format(
-      "What each remedy of a large batch gives by itself, and all together: `{}`.",
-      command_like(
-          *baseline.record, "converge",
-          fmt::format("--baseline-batch {} --large-batch {} --epochs {:g}", baseline.cell->global_batch,
-                      convergence->variants[*convergence->large].cell->global_batch, baseline.epochs))));
+  sentences.push_back(
+      fmt::format("What each remedy of a large batch gives by itself, and all together: `{}`.",
+                  command_like(*baseline.record, "converge", options_of(*convergence))));
 }
 
 std::vector<std::string> not_answered(const Subject& subject) {

@@ -25,8 +25,6 @@ const Record& record_of(const Subject& subject) { return subject.cells.cells.fro
 /// Of a page of `serve`.
 bool is_running(const Record& record) { return record.status == "running"; }
 
-bool is_evaluated(const EpochRecord& epoch) { return epoch.test_accuracy || epoch.validation_accuracy; }
-
 /// The last epoch that was tested or validated, else the last one.
 const EpochRecord& last_evaluated(const Record& record) {
   const auto found = std::ranges::find_if(record.epochs.rbegin(), record.epochs.rend(), is_evaluated);

@@ -262,6 +262,10 @@ std::string epochs_text(double epochs) {
   return amount(hundredths > 0 ? hundredths : epochs) + " epochs";
 }
 
+bool is_evaluated(const measure::EpochRecord& epoch) {
+  return epoch.test_accuracy || epoch.validation_accuracy;
+}
+
 Reached reached_in(const measure::EpochRecord& epoch) {
   if (epoch.test_accuracy) return {*epoch.test_accuracy, "test"};
   if (epoch.validation_accuracy) return {*epoch.validation_accuracy, "validation"};
