@@ -320,11 +320,6 @@ std::optional<std::string> text_about_whole_trainings(const Convergence& result,
                      text_about_emulation(*variant.cell));
 }
 
-std::optional<std::string> answer_by_trainings(const std::optional<Convergence>& convergence) {
-  const auto whole = convergence ? analysis::whole_trainings(*convergence) : std::nullopt;
-  return whole ? text_about_whole_trainings(*convergence, *whole) : std::nullopt;
-}
-
 std::optional<Section> training_section(const Conclusions& conclusions) {
   Section section{.id = "training", .title = "Training"};
   for (const Record& record : conclusions.records) {
