@@ -129,8 +129,8 @@ bool answers_its_own(const Record& record) { return is_of_search(record) || is_o
 /// "82 runs in 60 s", "CPU, bf16": the line under the title.
 void add_circumstances(Document& document, const Conclusions& conclusions) {
   const auto& records = conclusions.records;
-  const auto is_run = [](const Record& record) { return !record.ranks.empty(); };
-  const auto found = std::find_if(records.begin(), records.end(), is_run);
+  const auto found =
+      std::ranges::find_if(records, [](const Record& record) { return !record.ranks.empty(); });
   const Record& first = found == records.end() ? records.front() : *found;
   auto& line = document.circumstances;
   std::string machine = first.environment.cpu.substr(0, first.environment.cpu.find(" with "));
@@ -228,12 +228,12 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
   auto& warnings = document.warnings;
   warn_of_a_stopped_study(document, conclusions);
   const auto number_of = [&](auto claim) {
-    return static_cast<long>(std::count_if(conclusions.cells.begin(), conclusions.cells.end(), claim));
+    return static_cast<long>(std::ranges::count_if(conclusions.cells, claim));
   };
   const auto all = static_cast<long>(conclusions.cells.size());
-  if (number_of([](const auto& cell) { return cell.synthetic; }) > 0)
+  if (std::ranges::any_of(conclusions.cells, &analysis::Cell::synthetic))
     warnings.push_back("The data is synthetic: times are real, accuracies say nothing about real images.");
-  if (const long debug = number_of([](const auto& cell) { return cell.debug_build; }))
+  if (const long debug = number_of(&analysis::Cell::debug_build))
     warnings.push_back(
         fmt::format("{} of {} were measured with a build that is not optimised (marked debug): no "
                     "figure of them is a speed.",
@@ -282,15 +282,14 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
     warnings.front()[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(finding->text[0])));
   }
   for (const char* status : {"failed", "interrupted"}) {
-    const auto number =
-        std::count_if(conclusions.records.begin(), conclusions.records.end(), [&](const Record& record) {
-          const bool is_said = record.status == "interrupted" && record.kind != "train";
-          return record.status == status && !is_said;
-        });
+    const auto number = std::ranges::count_if(conclusions.records, [&](const Record& record) {
+      const bool is_said = record.status == "interrupted" && record.kind != "train";
+      return record.status == status && !is_said;
+    });
     if (number > 0) warnings.push_back(fmt::format("{} {}; see the end.", counted(number, "record"), status));
   }
-  const auto wrong = std::count_if(conclusions.remarks.begin(), conclusions.remarks.end(),
-                                   [](const Remark& remark) { return remark.finding.is_error; });
+  const auto wrong = std::ranges::count_if(conclusions.remarks,
+                                           [](const Remark& remark) { return remark.finding.is_error; });
   if (wrong > 0)
     warnings.push_back(fmt::format(
         "Records contradict themselves ({}) and are left out of every answer and comparison: see 'How it was "
@@ -363,14 +362,14 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   document.expectations = judge_bounds(conclusions, options.bounds);
   add_fact(document, "report made by", options.command);
   add_facts(document, records);
-  if (std::all_of(records.begin(), records.end(), is_of_collectives)) {
+  if (std::ranges::all_of(records, is_of_collectives)) {
     describe_collectives(document, records, options);
     add_section(document, collectives_section(conclusions));
     add_section(document, gpus_section(conclusions));
     document.sections.push_back(collectives_circumstances(conclusions));
     return document;
   }
-  if (std::all_of(records.begin(), records.end(), answers_its_own)) {
+  if (std::ranges::all_of(records, answers_its_own)) {
     // Such a report has no line of circumstances that counts the records.
     subject.push_back(counted(records.size(), "record"));
     document.subtitle = joined(subject);

@@ -49,15 +49,15 @@ std::string csv_header(const Column& column, const char* suffix = "") {
 }
 
 bool has_interval(const Table& table, std::size_t column) {
-  return std::any_of(table.rows.begin(), table.rows.end(),
-                     [&](const auto& row) { return row[column].low && row[column].high; });
+  return std::ranges::any_of(table.rows,
+                             [&](const auto& row) { return row[column].low && row[column].high; });
 }
 
 /// The texts of a row's marks and notes, each once, marks first.
 std::string remarks(const std::vector<TableCell>& row) {
   std::vector<std::string> seen;
   const auto add = [&](const std::string& text) {
-    if (!text.empty() && std::find(seen.begin(), seen.end(), text) == seen.end()) seen.push_back(text);
+    if (!text.empty() && std::ranges::find(seen, text) == seen.end()) seen.push_back(text);
   };
   for (const TableCell& cell : row) {
     std::istringstream marks(cell.mark);
@@ -110,8 +110,7 @@ Table as_table(const Waterfall& waterfall) {
                            .mark = change.is_noise ? "~" : ""},
                           {.text = change.hint}});
   add(waterfall.to_name, waterfall.to);
-  if (std::any_of(waterfall.changes.begin(), waterfall.changes.end(),
-                  [](const auto& change) { return change.is_noise; }))
+  if (std::ranges::any_of(waterfall.changes, &Waterfall::Change::is_noise))
     table.footnotes.emplace_back("~ within noise: the interval holds 0.");
   return table;
 }
@@ -247,8 +246,8 @@ std::string to_csv(const Table& table) {
     line.push_back(csv_header(table.columns[i], "_low"));
     line.push_back(csv_header(table.columns[i], "_high"));
   }
-  const bool with_remarks = std::any_of(table.rows.begin(), table.rows.end(),
-                                        [](const auto& row) { return !remarks(row).empty(); });
+  const bool with_remarks =
+      std::ranges::any_of(table.rows, [](const auto& row) { return !remarks(row).empty(); });
   if (with_remarks) line.emplace_back("remarks");
   std::string out = fmt::format("{}\n", fmt::join(line, ","));
   for (const auto& row : table.rows) {

@@ -86,8 +86,7 @@ std::string text_about_others(const std::vector<const analysis::Cell*>& cells,
   const analysis::Cell* next = nullptr;  // the fastest of those that clearly differ from the best
   for (const analysis::Cell* cell : cells) {
     if (cell == choice.best) continue;
-    const bool overlaps =
-        std::find(choice.overlap.begin(), choice.overlap.end(), cell) != choice.overlap.end();
+    const bool overlaps = std::ranges::find(choice.overlap, cell) != choice.overlap.end();
     const bool is_settled = std::ranges::find(choice.unsettled, cell) == choice.unsettled.end();
     if (overlaps && is_settled)
       alike.push_back(batch_of_cell(*cell));
@@ -236,8 +235,7 @@ std::optional<Figure> batch_figure(const Subject& subject) {
     if (bytes.plan > 0) plan.points.push_back({.x = x, .y = static_cast<double>(bytes.plan)});
     if (bytes.peak) peak.points.push_back({.x = x, .y = static_cast<double>(*bytes.peak)});
   }
-  const auto fastest_epoch = std::min_element(times.points.begin(), times.points.end(),
-                                              [](const Point& a, const Point& b) { return a.y < b.y; });
+  const auto fastest_epoch = std::ranges::min_element(times.points, {}, &Point::y);
   figure.finding =
       fmt::format("An epoch takes {} at batch {}", duration(fastest_epoch->y), integer(fastest_epoch->x));
   epoch.series.push_back(std::move(times));

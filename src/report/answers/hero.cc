@@ -74,8 +74,7 @@ Series ideal_of(const std::vector<Curve>& curves, const Subject& subject) {
   const Cell& best = *subject.best();
   if (subject.group == nullptr || best.workers < 2) return {};
   const std::string baseline = way_of(*subject.group->baseline);
-  const auto curve =
-      std::find_if(curves.begin(), curves.end(), [&](const Curve& one) { return one.name == baseline; });
+  const auto curve = std::ranges::find(curves, baseline, &Curve::name);
   if (curve == curves.end()) return {};
   const double growth = static_cast<double>(best.workers) / subject.group->baseline->workers;
   Series series{.name = fmt::format("{} times {}", number(growth), baseline), .dashed = true};
@@ -93,9 +92,7 @@ Figure::View rates(const Subject& subject) {
                     .y = {.label = "throughput", .unit = "images/s"}};
   std::size_t shown = 0;
   for (const Curve& curve : curves) {
-    const bool over = std::all_of(curve.cells.begin(), curve.cells.end(),
-                                  [](const Cell* cell) { return cell->oversubscribed; });
-    const bool is_hidden = over || shown >= kLines;
+    const bool is_hidden = std::ranges::all_of(curve.cells, &Cell::oversubscribed) || shown >= kLines;
     shown += is_hidden ? 0 : 1;
     view.series.push_back(series_of(curve, subject, is_hidden));
   }

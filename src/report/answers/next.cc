@@ -81,7 +81,7 @@ std::optional<Next::Step> settle(const Subject& subject) {
   };
   const Cell* first = &best;
   if (!rivals.empty() &&
-      std::none_of(rivals.begin(), rivals.end(), [&](const Cell* cell) { return is_alike(*cell, best); }))
+      std::ranges::none_of(rivals, [&](const Cell* cell) { return is_alike(*cell, best); }))
     first = rivals.front();
   std::set<std::int64_t> batches{first->local_batch};
   std::set<int> workers{first->workers};
@@ -145,7 +145,7 @@ std::optional<Next::Step> seeds(const Subject& subject) {
 std::optional<Next::Step> network_step(const Subject& subject) {
   const Cell& best = *subject.best();
   const auto& records = subject.conclusions.records;
-  if (best.workers < 2 || std::any_of(records.begin(), records.end(), is_of_collectives)) return std::nullopt;
+  if (best.workers < 2 || std::ranges::any_of(records, is_of_collectives)) return std::nullopt;
   constexpr double kSeconds = 10;
   const auto& record = best.record();
   const std::string device =

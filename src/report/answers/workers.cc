@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "analysis/compare/interval.h"
 #include "analysis/steps/breakdown.h"
@@ -26,8 +27,7 @@ std::vector<Share> shares_of(const analysis::Parts& parts) {
                             {"Data", "waiting for data", parts.data_wait},
                             {"Communication", "moving gradients", parts.exposed_transfer},
                             {"Other", "copying and other", parts.copy + parts.other}};
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const Share& a, const Share& b) { return a.seconds > b.seconds; });
+  std::ranges::stable_sort(shares, std::greater(), &Share::seconds);
   return shares;
 }
 
@@ -188,8 +188,7 @@ Answer workers_answer(const Subject& subject) {
                 .bars = bars_of(cells, best, "",
                                 [](const analysis::Cell& cell) { return counted(cell.workers, "worker"); })};
   if (answer.sentence.empty() && choice.overlap.empty()) {
-    const auto* other =
-        *std::find_if(cells.begin(), cells.end(), [&](const analysis::Cell* cell) { return cell != best; });
+    const auto* other = cells[cells.front() == best ? 1 : 0];
     const bool is_unsettled = std::ranges::find(choice.unsettled, other) != choice.unsettled.end();
     answer.sentence = is_unsettled
                           ? fmt::format("{} is not settled: {}.", way_of(*other),

@@ -98,8 +98,7 @@ std::optional<Plot> bandwidths(const Record& record, const std::string& id) {
     const auto busbw = analysis::figures(one, record.workers).busbw;
     if (!busbw) continue;
     const auto name = fmt::format("{}, {}", one.collective, form_of_buffers(one.in_place));
-    auto series = std::find_if(plot.series.begin(), plot.series.end(),
-                               [&](const Series& known) { return known.name == name; });
+    auto series = std::ranges::find(plot.series, name, &Series::name);
     if (series == plot.series.end()) series = plot.series.insert(series, {.name = name});
     Point point{.x = static_cast<double>(one.bytes), .y = busbw->median};
     take_interval(point, *busbw);

@@ -229,8 +229,7 @@ std::vector<BreakdownLine> breakdown_lines_of(const std::vector<ScalingGroup>& g
   for (const ScalingGroup& group : groups)
     for (const ScalingRow& row : group.rows) {
       // A single worker can be the baseline of several groups.
-      if (!row.cell->is_measured() || std::find(cells.begin(), cells.end(), row.cell) != cells.end())
-        continue;
+      if (!row.cell->is_measured() || std::ranges::find(cells, row.cell) != cells.end()) continue;
       lines.push_back({.batch = group.batch,
                        .label = fmt::format("{} {}, N {}", mode == analysis::Mode::weak ? 'b' : 'B',
                                             group.batch, row.cell->workers),

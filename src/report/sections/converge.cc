@@ -76,8 +76,7 @@ std::vector<std::string> joined_remarks(const std::vector<Variant>& variants) {
   std::vector<std::pair<std::string, std::vector<std::string>>> names_of;
   for (const Variant& variant : variants) {
     for (const std::string& remark : variant.verdict.remarks) {
-      const auto same = std::find_if(names_of.begin(), names_of.end(),
-                                     [&](const auto& one) { return one.first == remark; });
+      const auto same = std::ranges::find_if(names_of, [&](const auto& one) { return one.first == remark; });
       if (same != names_of.end())
         same->second.push_back(variant.name);
       else
@@ -177,7 +176,7 @@ std::string text_about_remedies(const analysis::Convergence& result) {
   const auto is_remedy = [&](const analysis::Variant& one) {
     return one.given_back && one.large == result.large;
   };
-  if (std::none_of(variants.begin(), variants.end(), is_remedy)) return "";
+  if (std::ranges::none_of(variants, is_remedy)) return "";
   if (result.give_back_most.empty()) return " No remedy gave any of it back.";
   const auto& best = variants[result.give_back_most.front()];
   if (result.give_back_most.size() > 1) {

@@ -103,8 +103,7 @@ Point mean_point(const Variant& variant, Quantity quantity, const At& at) {
 
 /// What the points show: "Means over 3 seeds, with one standard error to either side."
 std::string text_about_seeds(const std::vector<Variant>& variants) {
-  const auto [fewest, most] = std::minmax_element(
-      variants.begin(), variants.end(), [](const Variant& a, const Variant& b) { return a.seeds < b.seeds; });
+  const auto [fewest, most] = std::ranges::minmax_element(variants, {}, &Variant::seeds);
   if (most->seeds == 1) return "One seed: no interval, another seed may lie elsewhere.";
   if (fewest->seeds == most->seeds)
     return fmt::format("Means over {} seeds, with one standard error to either side.", most->seeds);

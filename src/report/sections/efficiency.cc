@@ -148,8 +148,7 @@ void add_rows(Table& table, Footnotes& footnotes, const LossesOfGroup& losses, c
                                words(""),
                                words(""),
                                words("")};
-    const auto remedy = std::find_if(remedies.list.begin(), remedies.list.end(),
-                                     [&](const auto& one) { return one.part == part; });
+    const auto remedy = std::ranges::find(remedies.list, part, &analysis::Remedy::part);
     if (remedy != remedies.list.end()) {
       row[5] = words(name_of(*remedy, *loss.cell));
       row[6] = value(remedy->alone);
@@ -225,7 +224,7 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
                           in_ms("other", "copy, other")}};
   Section section{.id = "same-cores", .title = "How many workers? The same cores as threads or as workers"};
   Footnotes footnotes;
-  const bool several = std::any_of(pairs.begin(), pairs.end(), [&](const SameCores& pair) {
+  const bool several = std::ranges::any_of(pairs, [&](const SameCores& pair) {
     return pair.workers->record().model.name != pairs.front().workers->record().model.name;
   });
   for (const SameCores& pair : pairs) {

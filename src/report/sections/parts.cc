@@ -179,9 +179,8 @@ std::string knee_not_decided(const analysis::Sweep& sweep) {
   std::vector<std::string> batches;
   for (const std::size_t i : sweep.undecided)
     batches.push_back(std::to_string(sweep.points[i].cell->local_batch));
-  const bool any_single = std::any_of(sweep.undecided.begin(), sweep.undecided.end(), [&](std::size_t i) {
-    return !analysis::has_interval(sweep.points[i].cell->step_s);
-  });
+  const bool any_single = std::ranges::any_of(
+      sweep.undecided, [&](std::size_t i) { return !analysis::has_interval(sweep.points[i].cell->step_s); });
   return fmt::format("{} {}; measure longer", listed(batches),
                      any_single ? "overlap or were timed by too few steps" : "overlap");
 }
@@ -199,9 +198,8 @@ std::string few_repeats(const analysis::Cell& cell) {
 }
 
 std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells) {
-  const auto [fewest, most] = std::minmax_element(
-      cells.begin(), cells.end(),
-      [](const analysis::Cell* a, const analysis::Cell* b) { return a->records.size() < b->records.size(); });
+  const auto [fewest, most] =
+      std::ranges::minmax_element(cells, {}, [](const auto* cell) { return cell->records.size(); });
   if (fewest == cells.end()) return "";
   const std::string few = few_repeats(**fewest);
   return few.empty() || (*fewest)->records.size() == (*most)->records.size() ? few : few + " at the least";
@@ -316,8 +314,7 @@ std::set<std::string> insert_setup_columns(Table& table, std::size_t at,
 void add_setup_columns(Table& table, std::size_t at, const std::vector<const analysis::Cell*>& cells) {
   const auto shown = insert_setup_columns(table, at, cells);
   const auto differences = analysis::differences(cells, shown);
-  if (std::all_of(differences.begin(), differences.end(), [](const auto& text) { return text.empty(); }))
-    return;
+  if (std::ranges::all_of(differences, [](const auto& text) { return text.empty(); })) return;
   table.columns.push_back({.key = "settings", .label = "differs in"});
   for (std::size_t i = 0; i < table.rows.size(); ++i) table.rows[i].push_back(words(differences[i]));
 }
@@ -329,7 +326,7 @@ std::string words_for(const analysis::Cell& cell) {
 }
 
 void Footnotes::add(const std::string& note) {
-  if (!note.empty() && std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+  if (!note.empty() && std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
 }
 
 void Footnotes::explain_marks(const analysis::Cell& cell) {

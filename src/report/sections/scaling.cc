@@ -289,13 +289,10 @@ std::optional<Section> scaling_section(const Conclusions& conclusions, Mode mode
   section.blocks.push_back(scaling_table(groups, mode));
   for (const ScalingGroup& group : groups) remark_slower(section.blocks, group, mode);
   Plot speedup = scaling_plot(groups, mode);
-  const auto begin = speedup.series.begin() + (speedup.series.empty() ? 0 : 1);  // behind the ideal
-  if (std::any_of(begin, speedup.series.end(), [](const Series& series) { return series.points.size() > 1; }))
-    section.blocks.push_back(std::move(speedup));
+  const auto is_line = [](const Series& series) { return !series.dashed && series.points.size() > 1; };
+  if (std::ranges::any_of(speedup.series, is_line)) section.blocks.push_back(std::move(speedup));
   Plot epoch = epoch_plot(groups, mode);
-  if (std::any_of(epoch.series.begin(), epoch.series.end(),
-                  [](const Series& series) { return series.points.size() > 1; }))
-    section.blocks.push_back(std::move(epoch));
+  if (std::ranges::any_of(epoch.series, is_line)) section.blocks.push_back(std::move(epoch));
   return section;
 }
 

@@ -38,7 +38,7 @@ std::string remark_of(const Sweep& sweep, std::size_t i) {
   std::string text;
   if (sweep.knee == i)
     text = rivals.empty() ? "knee" : "knee, not decided";
-  else if (std::find(rivals.begin(), rivals.end(), i) != rivals.end())
+  else if (std::ranges::find(rivals, i) != rivals.end())
     text = "or knee";
   if (sweep.best == i) text += text.empty() ? "best" : ", best";
   if (!point.on_curve) text = "not compared";
@@ -147,8 +147,7 @@ void append_lines(const Sweep& sweep, std::vector<Series>& rates, std::vector<Se
     const auto& cell = *sweep.points[i].cell;
     const std::string name = workers_on_cores(cell) + behind(sweep.setup) + behind(apart[at++]);
     const auto line = [&](std::vector<Series>& all) -> Series& {
-      const auto found =
-          std::find_if(all.begin() + begin, all.end(), [&](const Series& one) { return one.name == name; });
+      const auto found = std::ranges::find(all.begin() + begin, all.end(), name, &Series::name);
       return found != all.end() ? *found : all.emplace_back(Series{.name = name});
     };
     std::string mark = point_mark(cell);
@@ -173,8 +172,7 @@ void append_plots(std::vector<Block>& blocks, std::span<const Sweep> sweeps, con
                   const std::string& behind_id) {
   std::vector<Series> rates, epochs;
   std::vector<std::string> knees;
-  const auto number = std::count_if(sweeps.begin(), sweeps.end(),
-                                    [&](const Sweep& sweep) { return sweep.subject == subject; });
+  const auto number = std::ranges::count(sweeps, subject, &Sweep::subject);
   for (const Sweep& sweep : sweeps) {
     if (sweep.subject != subject) continue;
     append_lines(sweep, rates, epochs);
@@ -184,9 +182,8 @@ void append_plots(std::vector<Block>& blocks, std::span<const Sweep> sweeps, con
           number == 1 ? "" : fmt::format(" on {}{}", counted(sweep.workers, "worker"), behind(sweep.setup))));
   }
   if (knees.empty()) return;
-  const bool is_local = std::any_of(sweeps.begin(), sweeps.end(), [&](const Sweep& sweep) {
-    return sweep.subject == subject && sweep.workers > 1;
-  });
+  const bool is_local = std::ranges::any_of(
+      sweeps, [&](const Sweep& sweep) { return sweep.subject == subject && sweep.workers > 1; });
   const Axis batch{.label = is_local ? "local batch" : "batch", .unit = "images", .log = true};
   blocks.push_back(Plot{.id = "sweep-throughput" + behind_id,
                         .title = "Throughput against batch" + behind(subject),
