@@ -38,6 +38,25 @@ std::vector<LossesOfGroup> losses_of_groups(const Conclusions& conclusions) {
   return all;
 }
 
+/// Of each target with a curve and with predicted steps.
+void answer_targets(Conclusions& conclusions) {
+  for (const auto& target : conclusions.targets)
+    for (const auto& prediction : conclusions.predictions) {
+      if (!target.fit || !prediction) continue;
+      const auto& subject = prediction->model.subject;
+      if (subject.model != target.model || subject.data != target.data) continue;
+      try {
+        const auto asked = analysis::target_question(target, prediction->model, prediction->forecast.request);
+        auto found = analysis::answer(asked.question);
+        if (found.points.empty()) continue;
+        conclusions.answered_targets.push_back(
+            {.target = target, .answer = std::move(found), .lacks_link = asked.lacks_link});
+      } catch (const base::Error&) {
+        // No step of a batch of the curve was timed.
+      }
+    }
+}
+
 }  // namespace
 
 void add_remark(std::vector<Remark>& remarks, analysis::Finding finding, const std::string& record) {
@@ -47,29 +66,17 @@ void add_remark(std::vector<Remark>& remarks, analysis::Finding finding, const s
     other.records.push_back(record);
     return;
   }
-  Remark& fresh = remarks.emplace_back();
-  fresh.finding = std::move(finding);
-  fresh.records.push_back(record);
+  remarks.push_back({.finding = std::move(finding), .records = {record}});
 }
 
-Conclusions::Stopped Conclusions::stopped(std::string_view kind) const {
+Conclusions::Stopped Conclusions::stopped_study() const {
   Stopped result;
   for (const auto& record : records) {
-    if (record.kind != kind) continue;
+    if (record.kind != "sweep" && record.kind != "scale" && record.kind != "converge") continue;
     ++result.records;
     result.unmeasured += record.status == "interrupted" ? 1 : 0;
   }
   return result;
-}
-
-Conclusions::Stopped Conclusions::stopped_study() const {
-  Stopped all;
-  for (const char* kind : {"sweep", "scale", "converge"}) {
-    const Stopped one = stopped(kind);
-    all.records += one.records;
-    all.unmeasured += one.unmeasured;
-  }
-  return all;
 }
 
 std::vector<RowOfGroup> Conclusions::rows_of_scaling() const {
@@ -99,29 +106,6 @@ Conclusions conclude(std::span<const measure::Record> records, double margin) {
     for (auto& finding : analysis::check(record)) add_remark(result.remarks, std::move(finding), record.id);
   return result;
 }
-
-namespace {
-
-/// Of each target with a curve and with predicted steps.
-void answer_targets(Conclusions& conclusions) {
-  for (const auto& target : conclusions.targets)
-    for (const auto& prediction : conclusions.predictions) {
-      if (!target.fit || !prediction) continue;
-      const auto& subject = prediction->model.subject;
-      if (subject.model != target.model || subject.data != target.data) continue;
-      try {
-        const auto asked = analysis::target_question(target, prediction->model, prediction->forecast.request);
-        auto found = analysis::answer(asked.question);
-        if (found.points.empty()) continue;
-        conclusions.answered_targets.push_back(
-            {.target = target, .answer = std::move(found), .lacks_link = asked.lacks_link});
-      } catch (const base::Error&) {
-        // No step of a batch of the curve was timed.
-      }
-    }
-}
-
-}  // namespace
 
 void add_predictions(Conclusions& conclusions, const std::optional<analysis::AddedLink>& emulated) {
   constexpr std::int64_t kMostWorkers = 256;

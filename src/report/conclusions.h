@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "analysis/compare/cell.h"
@@ -79,13 +78,11 @@ struct Conclusions {
   std::vector<AnsweredTarget> answered_targets;  ///< by add_predictions()
   std::vector<Remark> remarks;
 
-  /// For a kind of cell ("sweep", "scale", "converge"): the number of records, and of those that were not
-  /// measured completely because the study was stopped.
+  /// The number of records of a study ("sweep", "scale", "converge"), and of those that were not measured
+  /// completely because it was stopped.
   struct Stopped {
     long records = 0, unmeasured = 0;
   };
-  [[nodiscard]] Stopped stopped(std::string_view kind) const;
-  /// For a whole study.
   [[nodiscard]] Stopped stopped_study() const;
 
   [[nodiscard]] const std::vector<analysis::ScalingGroup>& scaling(analysis::Mode mode) const {

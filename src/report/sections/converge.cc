@@ -233,7 +233,9 @@ std::string batch_of_variant(const analysis::Convergence& result, const analysis
 std::optional<Paragraph> text_about_accuracy(const Conclusions& conclusions) {
   const auto& result = conclusions.convergence;
   if (!result || result->variants.empty()) return std::nullopt;
-  if (result->variants.size() == 1 && conclusions.stopped("converge").records == 0) {
+  const auto& records = conclusions.records;
+  if (result->variants.size() == 1 &&
+      std::ranges::find(records, "converge", &measure::Record::kind) == records.end()) {
     const auto& one = result->variants.front();
     return finding(fmt::format(
         "One configuration, nothing to compare: {} with a standard error of {:.1f} points after {} at global "
