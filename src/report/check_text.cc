@@ -160,6 +160,11 @@ std::vector<std::string> in_lines(const std::string& text, std::size_t width, st
   return lines;
 }
 
+Json json_of(const std::optional<check::Figure>& figure) {
+  if (!figure) return nullptr;
+  return {{"value", figure->value}, {"low", figure->low}, {"high", figure->high}};
+}
+
 }  // namespace
 
 std::vector<std::string> check_lines(const Result& result, const CheckText& options) {
@@ -206,15 +211,6 @@ std::vector<std::string> check_lines(const Result& result, const CheckText& opti
   lines.insert(lines.end(), tail.begin(), tail.end());
   return lines;
 }
-
-namespace {
-
-Json json_of(const std::optional<check::Figure>& figure) {
-  if (!figure) return nullptr;
-  return {{"value", figure->value}, {"low", figure->low}, {"high", figure->high}};
-}
-
-}  // namespace
 
 std::string check_json(const Result& result) {
   Json findings = Json::array(), not_checked = Json::array();

@@ -9,18 +9,27 @@
 #include "report/text.h"
 
 namespace paceline::report {
+namespace {
 
 using analysis::NoiseCourse;
 using analysis::NoisePoint;
 using measure::NoiseScale;
-
-namespace {
 
 /// With two figures: 1,200 · 120 · 12 · 1.2.
 std::string samples_text(double samples) {
   if (samples < 10) return rough(samples);
   const double unit = std::pow(10, std::floor(std::log10(samples)) - 1);
   return integer(unit * std::round(samples / unit));
+}
+
+/// " In the second half it was 620 samples [540, 720]."; empty if that is not known.
+std::string text_of_second_half(const NoiseCourse& course) {
+  if (!course.second_half || course.second_half->low < 1) return "";
+  const NoiseScale& scale = *course.second_half;
+  if (!scale.batch || !scale.high)
+    return fmt::format(" In the second half it was above {}.", samples_text(scale.low));
+  return fmt::format(" In the second half it was {} [{}, {}].", samples_text(*scale.batch),
+                     samples_text(scale.low), samples_text(*scale.high));
 }
 
 }  // namespace
@@ -46,20 +55,6 @@ Plot noise_plot(const NoiseCourse& course, const std::string& id, const std::str
   plot.series.push_back(std::move(line));
   return plot;
 }
-
-namespace {
-
-/// " In the second half it was 620 samples [540, 720]."; empty if that is not known.
-std::string text_of_second_half(const NoiseCourse& course) {
-  if (!course.second_half || course.second_half->low < 1) return "";
-  const NoiseScale& scale = *course.second_half;
-  if (!scale.batch || !scale.high)
-    return fmt::format(" In the second half it was above {}.", samples_text(scale.low));
-  return fmt::format(" In the second half it was {} [{}, {}].", samples_text(*scale.batch),
-                     samples_text(scale.low), samples_text(*scale.high));
-}
-
-}  // namespace
 
 std::string text_about_noise(const NoiseCourse& course) {
   const NoiseScale& scale = course.whole;

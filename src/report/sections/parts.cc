@@ -11,6 +11,58 @@
 #include "report/text.h"
 
 namespace paceline::report {
+namespace {
+
+/// After how many updates resumes took other images of `part`, ascending.
+std::set<std::int64_t> cuts_of(const measure::Record& record, const std::string& part) {
+  std::set<std::int64_t> cuts;
+  for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
+    if (change.setting == part) cuts.insert(change.update);
+  return cuts;
+}
+
+struct SetupColumn {
+  const char* entry;  ///< of the set-up
+  const char* key;
+  bool is_number = false;
+};
+
+constexpr SetupColumn kSetupColumns[] = {{"model", "model"},           {"data set", "data_set"},
+                                         {"nodes", "nodes", true},     {"processes", "processes", true},
+                                         {"threads", "threads", true}, {"communicator", "communicator"},
+                                         {"algorithm", "algorithm"},   {"workers by node", "workers_by_node"},
+                                         {"device", "device"},         {"device name", "device_name"},
+                                         {"precision", "precision"}};
+
+/// The entries that get a column.
+std::set<std::string> entries_to_show(const std::vector<const analysis::Cell*>& cells) {
+  std::set<std::string> wanted = analysis::different_entries(cells);
+  std::set<int> threads;
+  for (const analysis::Cell* cell : cells) {
+    if (!cell->is_measured()) continue;
+    threads.insert(cell->threads_per_worker);
+    if (analysis::processes(cell->record()) > 1)
+      for (const char* entry : {"nodes", "processes", "threads"}) wanted.insert(entry);
+  }
+  if (threads.size() > 1) wanted.insert("threads");
+  return wanted;
+}
+
+TableCell setup_cell(const analysis::Cell& cell, const SetupColumn& column) {
+  const std::string text(analysis::text_of(cell.setup, column.entry));
+  if (!cell.is_measured()) return missing(cell.reason.empty() ? cell.status : cell.reason);
+  if (column.is_number) return value(std::stod(text));
+  const bool is_of_joining = column.entry == std::string_view("communicator") ||
+                             column.entry == std::string_view("algorithm") ||
+                             column.entry == std::string_view("workers by node");
+  if (text.empty() || text == "none")
+    return missing(is_of_joining && analysis::is_alone(cell.record())
+                       ? "one worker has no other to exchange data with"
+                       : "there is none");
+  return words(text);
+}
+
+}  // namespace
 
 TableCell words(std::string text) { return {.text = std::move(text)}; }
 
@@ -128,18 +180,6 @@ Point point_of(double x, const analysis::Estimate& y, const analysis::Cell& cell
   return point;
 }
 
-namespace {
-
-/// After how many updates resumes took other images of `part`, ascending.
-std::set<std::int64_t> cuts_of(const measure::Record& record, const std::string& part) {
-  std::set<std::int64_t> cuts;
-  for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
-    if (change.setting == part) cuts.insert(change.update);
-  return cuts;
-}
-
-}  // namespace
-
 void add_held_out(std::vector<Series>& series, const measure::Record& record, const HeldOut& shown) {
   auto cuts = cuts_of(record, shown.part);
   cuts.insert(std::numeric_limits<std::int64_t>::max());
@@ -244,51 +284,6 @@ std::string text_about_group(const analysis::ScalingGroup& group) {
   std::erase(said, "");
   return fmt::format("{}", fmt::join(said, ", "));
 }
-
-namespace {
-
-struct SetupColumn {
-  const char* entry;  ///< of the set-up
-  const char* key;
-  bool is_number = false;
-};
-
-constexpr SetupColumn kSetupColumns[] = {{"model", "model"},           {"data set", "data_set"},
-                                         {"nodes", "nodes", true},     {"processes", "processes", true},
-                                         {"threads", "threads", true}, {"communicator", "communicator"},
-                                         {"algorithm", "algorithm"},   {"workers by node", "workers_by_node"},
-                                         {"device", "device"},         {"device name", "device_name"},
-                                         {"precision", "precision"}};
-
-/// The entries that get a column.
-std::set<std::string> entries_to_show(const std::vector<const analysis::Cell*>& cells) {
-  std::set<std::string> wanted = analysis::different_entries(cells);
-  std::set<int> threads;
-  for (const analysis::Cell* cell : cells) {
-    if (!cell->is_measured()) continue;
-    threads.insert(cell->threads_per_worker);
-    if (analysis::processes(cell->record()) > 1)
-      for (const char* entry : {"nodes", "processes", "threads"}) wanted.insert(entry);
-  }
-  if (threads.size() > 1) wanted.insert("threads");
-  return wanted;
-}
-
-TableCell setup_cell(const analysis::Cell& cell, const SetupColumn& column) {
-  const std::string text(analysis::text_of(cell.setup, column.entry));
-  if (!cell.is_measured()) return missing(cell.reason.empty() ? cell.status : cell.reason);
-  if (column.is_number) return value(std::stod(text));
-  const bool is_of_joining = column.entry == std::string_view("communicator") ||
-                             column.entry == std::string_view("algorithm") ||
-                             column.entry == std::string_view("workers by node");
-  if (text.empty() || text == "none")
-    return missing(is_of_joining && analysis::is_alone(cell.record())
-                       ? "one worker has no other to exchange data with"
-                       : "there is none");
-  return words(text);
-}
-
-}  // namespace
 
 std::set<std::string> insert_setup_columns(Table& table, std::size_t at,
                                            const std::vector<const analysis::Cell*>& cells) {
