@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "analysis/compare/cell.h"
@@ -38,20 +39,26 @@ std::vector<TableCell> course_row(const Variant& variant, const Course& course) 
           course.unsteadiness ? value(100 * *course.unsteadiness) : missing("fewer than three epochs")};
 }
 
-/// One figure of every variant over epochs; variants without it have no series.
-Plot plot_of(const Convergence& result, const std::vector<Course>& courses, const char* id, const char* title,
-             const char* unit, std::optional<double> (*figure)(const CourseEpoch& epoch)) {
-  const bool is_accuracy = std::string_view(unit) == "%";
-  Plot plot{.id = id,
-            .title = title,
+/// A figure of every variant over epochs.
+struct CoursePlot {
+  const char* id;
+  const char* title;
+  std::function<std::optional<double>(const CourseEpoch&)> figure;
+  bool is_accuracy = false;
+};
+
+/// Variants without the figure have no series.
+Plot plot_of(const Convergence& result, const std::vector<Course>& courses, const CoursePlot& shown) {
+  Plot plot{.id = shown.id,
+            .title = shown.title,
             .caption = "Means over seeds, as far as all of them were trained.",
             .x = {.label = "epoch"},
-            .y = {.label = is_accuracy ? "accuracy" : "loss", .unit = unit}};
+            .y = {.label = shown.is_accuracy ? "accuracy" : "loss", .unit = shown.is_accuracy ? "%" : ""}};
   for (std::size_t i = 0; i < result.variants.size(); ++i) {
     Series series{.name = result.variants[i].name};
     for (const CourseEpoch& epoch : courses[i].epochs)
-      if (const auto y = figure(epoch))
-        series.points.push_back({.x = epoch.epochs, .y = (is_accuracy ? 100 : 1) * *y});
+      if (const auto y = shown.figure(epoch))
+        series.points.push_back({.x = epoch.epochs, .y = (shown.is_accuracy ? 100 : 1) * *y});
     if (!series.points.empty()) plot.series.push_back(std::move(series));
   }
   return plot;
@@ -222,22 +229,16 @@ Table course_table(const Convergence& result) {
 
 std::vector<Plot> course_plots(const Convergence& result) {
   const auto courses = courses_of(result);
+  const CoursePlot all[] = {
+      {"converge-train-loss", "Training loss over epochs", &CourseEpoch::train_loss},
+      {"converge-test-loss", "Test loss over epochs", &CourseEpoch::test_loss},
+      {"converge-train-accuracy", "Training accuracy over epochs", &CourseEpoch::train_accuracy, true},
+      {"converge-validation-loss", "Validation loss over epochs", &CourseEpoch::validation_loss},
+      {"converge-validation-accuracy", "Validation accuracy over epochs", &CourseEpoch::validation_accuracy,
+       true}};
   std::vector<Plot> plots;
-  const auto add = [&](const char* id, const char* title, const char* unit,
-                       std::optional<double> (*figure)(const CourseEpoch&)) {
-    auto plot = plot_of(result, courses, id, title, unit, figure);
-    if (!plot.series.empty()) plots.push_back(std::move(plot));
-  };
-  add("converge-train-loss", "Training loss over epochs", "",
-      [](const CourseEpoch& epoch) { return std::optional(epoch.train_loss); });
-  add("converge-test-loss", "Test loss over epochs", "",
-      [](const CourseEpoch& epoch) { return epoch.test_loss; });
-  add("converge-train-accuracy", "Training accuracy over epochs", "%",
-      [](const CourseEpoch& epoch) { return std::optional(epoch.train_accuracy); });
-  add("converge-validation-loss", "Validation loss over epochs", "",
-      [](const CourseEpoch& epoch) { return epoch.validation_loss; });
-  add("converge-validation-accuracy", "Validation accuracy over epochs", "%",
-      [](const CourseEpoch& epoch) { return epoch.validation_accuracy; });
+  for (const CoursePlot& shown : all)
+    if (auto plot = plot_of(result, courses, shown); !plot.series.empty()) plots.push_back(std::move(plot));
   return plots;
 }
 
