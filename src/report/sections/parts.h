@@ -32,6 +32,11 @@ template <typename Bounded>
 [[nodiscard]] TableCell bounded(const Bounded& figure) {
   return {.value = figure.value, .low = figure.low, .high = figure.high};
 }
+/// The same for a point of a plot, `factor` times as high.
+template <typename Bounded>
+[[nodiscard]] Point bounded_point(double x, const Bounded& figure, double factor = 1) {
+  return {.x = x, .y = factor * figure.value, .low = factor * figure.low, .high = factor * figure.high};
+}
 /// Copies the interval of `estimate`, if it has one, to a cell, a point or an answer.
 template <typename Shown>
 void take_interval(Shown& shown, const analysis::Estimate& estimate) {

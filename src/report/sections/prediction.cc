@@ -16,19 +16,11 @@ namespace {
 using analysis::Forecast;
 using analysis::ForecastPoint;
 using analysis::Knee;
-using analysis::Predicted;
 
 constexpr const char* kPredictionDefinition =
     "Predicted from these records alone: own work of a step at this batch, the buckets' transfers over the links "
     "that were measured, waiting for the slowest of N workers. Weak scaling: each worker keeps its batch. "
     "Brackets: 90 % intervals. Efficiency: images/s over N times those of one worker. docs/prediction.md.";
-
-Point predicted_point(const ForecastPoint& at, const Predicted& figure, double factor) {
-  return {.x = static_cast<double>(at.workers),
-          .y = factor * figure.value,
-          .low = factor * figure.low,
-          .high = factor * figure.high};
-}
 
 std::string workers_text(std::int64_t workers) { return base::counted(workers, "worker"); }
 
@@ -102,9 +94,9 @@ Figure::View view_of_prediction(const PredictedWorkers& prediction, bool are_rat
   const auto& first = forecast.points.front();
   const double one = first.images_per_s.value / static_cast<double>(first.workers);
   for (const auto& point : forecast.points) {
-    predicted.points.push_back(are_rates ? predicted_point(point, point.images_per_s, 1)
-                                         : predicted_point(point, point.efficiency, 100));
     const auto workers = static_cast<double>(point.workers);
+    predicted.points.push_back(are_rates ? bounded_point(workers, point.images_per_s)
+                                         : bounded_point(workers, point.efficiency, 100));
     ideal.points.push_back({.x = workers, .y = are_rates ? one * workers : 100});
   }
   view.series = {std::move(predicted),
@@ -280,11 +272,9 @@ Section section_of_prediction(const PredictedWorkers& prediction, const std::str
   section.blocks.emplace_back(table_of_knees(forecast, suffix));
   section.blocks.emplace_back(parts_of_steps(forecast, suffix));
   section.blocks.emplace_back(table_of_points(prediction, suffix));
-  std::string unknown;
-  for (const auto& sentence : forecast.unknown)
-    unknown += fmt::format("{}{}", unknown.empty() ? "" : "; ", sentence);
-  if (!unknown.empty())
-    section.blocks.emplace_back(plain(fmt::format("What these records cannot tell: {}.", unknown)));
+  if (!forecast.unknown.empty())
+    section.blocks.emplace_back(
+        plain(fmt::format("What these records cannot tell: {}.", fmt::join(forecast.unknown, "; "))));
   return section;
 }
 

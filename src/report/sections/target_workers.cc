@@ -12,9 +12,7 @@
 namespace paceline::report {
 namespace {
 
-using analysis::Predicted;
 using analysis::TargetChoice;
-using analysis::TargetPoint;
 
 constexpr const char* kTargetWorkersDefinition =
     "Time: steps to the target at the batch x the predicted step of so many workers, and the evaluations after each "
@@ -25,10 +23,6 @@ constexpr const char* kTargetWorkersDefinition =
 
 constexpr const char* kFront = "*";
 constexpr const char* kEnd = "end";
-
-Point interval_point(const TargetPoint& at, const Predicted& figure) {
-  return {.x = static_cast<double>(at.workers), .y = figure.value, .low = figure.low, .high = figure.high};
-}
 
 std::string choice_text(const TargetChoice& choice) {
   return choice.low == choice.high
@@ -92,7 +86,8 @@ Plot plot_of_answer(const AnsweredTarget& answered, const std::string& suffix, b
             .y = {.label = is_cost ? "worker-hours" : "time", .unit = is_cost ? "h" : "s", .log = true}};
   Series series{.name = "predicted"};
   for (const auto& point : answered.answer.points)
-    series.points.push_back(interval_point(point, is_cost ? point.cost : point.time_s));
+    series.points.push_back(
+        bounded_point(static_cast<double>(point.workers), is_cost ? point.cost : point.time_s));
   plot.series.push_back(std::move(series));
   return plot;
 }
