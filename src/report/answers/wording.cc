@@ -164,29 +164,19 @@ std::string text_about_no_best(const analysis::OperatingPoint& point,
 }
 
 void judge(Answer& answer, const analysis::Choice& choice) {
-  switch (choice.standing) {
-    case analysis::Standing::decided:
-      answer.certainty = Certainty::decided;
-      break;
-    case analysis::Standing::tie:
-      answer.certainty = Certainty::tie;
-      answer.chip = fmt::format("{} tie", choice.overlap.size() + 1);
-      break;
-    case analysis::Standing::not_decided:
-      answer.certainty = Certainty::not_decided;
-      answer.chip = "not decided";
-      return;
+  using analysis::Standing;
+  if (choice.standing == Standing::not_decided || (!choice.constant_load && !choice.unsettled.empty())) {
+    answer.certainty = Certainty::not_decided;
+    answer.chip = "not decided";
+    return;
   }
+  answer.certainty = choice.standing == Standing::tie ? Certainty::tie : Certainty::decided;
+  if (choice.standing == Standing::tie) answer.chip = fmt::format("{} tie", choice.overlap.size() + 1);
   if (choice.constant_load) {
     answer.certainty = Certainty::careful;
     answer.chip = "machine as it is";
     if (const auto doubt = doubt_of(*choice.best); !doubt.empty() && doubt != mark_of(Disturbance::disturbed))
       answer.chip += ", " + doubt;
-    return;
-  }
-  if (!choice.unsettled.empty()) {
-    answer.certainty = Certainty::not_decided;
-    answer.chip = "not decided";
     return;
   }
   if (auto doubt = doubt_of(*choice.best); !doubt.empty()) {
