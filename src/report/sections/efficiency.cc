@@ -172,10 +172,10 @@ void add_rows(Table& table, Footnotes& footnotes, const LossesOfGroup& losses, c
     footnotes.add(fmt::format("{}, {} ({} alone): {}", loss.cell->label, name_of(remedy, *loss.cell),
                               text_about_gain(remedy), command_of(remedy, loss)));
   if (remedies.list.size() > 1)
-    footnotes.add(fmt::format("{}: all {} remedies together save {}, {} than each alone adds up to.",
+    footnotes.add(fmt::format("{}: all {} remedies together save {}, {} {} than each alone adds up to.",
                               loss.cell->label, remedies.list.size(), percent(remedies.all),
-                              fmt::format("{} {}", percent(std::abs(remedies.interaction())),
-                                          remedies.interaction() < 0 ? "less" : "more")));
+                              percent(std::abs(remedies.interaction())),
+                              remedies.interaction() < 0 ? "less" : "more"));
 }
 
 std::optional<Table> table_of(const Conclusions& conclusions, Mode mode) {

@@ -73,20 +73,13 @@ std::vector<TableCell> scaling_row(const ScalingGroup& group, const ScalingRow& 
   } else {
     cells.insert(cells.end(), 3, missing(why_no_ratio(row)));
   }
-  const std::size_t ratios = mode == Mode::weak ? 3 : 2;
-  if (!row.has_ratios) {
-    cells.insert(cells.end(), ratios, missing(why_no_ratio(row)));
-  } else if (mode == Mode::weak) {
-    cells.push_back(figure(row.efficiency));
-    cells.push_back(figure(row.speedup));
-    cells.push_back(figure(row.epoch));
-  } else {
-    cells.push_back(figure(row.speedup));
-    cells.push_back(figure(row.efficiency));
-  }
+  const auto ratios = mode == Mode::weak ? std::vector{row.efficiency, row.speedup, row.epoch}
+                                         : std::vector{row.speedup, row.efficiency};
+  for (const auto& ratio : ratios)
+    cells.push_back(row.has_ratios ? figure(ratio) : missing(why_no_ratio(row)));
   mark_row(cells, first_figure, marks_of(row));
   if (row.has_ratios && worst_of({&cell}) == measure::Disturbance::none)
-    mark_row(cells, cells.size() - ratios, short_mark_of(worst_of({group.baseline})));
+    mark_row(cells, cells.size() - ratios.size(), short_mark_of(worst_of({group.baseline})));
   return cells;
 }
 
