@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <utility>
@@ -124,7 +125,7 @@ void add_facts(Document& document, std::span<const Record> records) {
 }
 
 /// Whether a record is of a search or an evaluation, which have answers of their own.
-bool answers_its_own(const Record& record) { return is_of_search(record) || is_of_evaluation(record); }
+bool answers_its_own(const Record& record) { return record.kind == "search" || record.evaluation; }
 
 /// "82 runs in 60 s", "CPU, bf16": the line under the title.
 void add_circumstances(Document& document, const Conclusions& conclusions) {
@@ -314,13 +315,6 @@ void add_section(Document& document, std::optional<Section> section) {
   document.sections.push_back(std::move(*section));
 }
 
-/// Records of collectives alone have neither model nor data, and answer no question about a training.
-void describe_collectives(Document& document, std::span<const Record> records, const BuildOptions& options) {
-  const auto ranks = distinct(records, [](const Record& r) { return counted(r.workers, "rank"); });
-  if (options.title.empty()) document.title = "Paceline: collectives of " + joined(ranks);
-  document.subtitle = counted(records.size(), "record");
-}
-
 /// The records and options without paths of the user's machine.
 std::pair<std::vector<Record>, BuildOptions> for_sharing(std::span<const Record> records,
                                                          BuildOptions options) {
@@ -363,7 +357,10 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   add_fact(document, "report made by", options.command);
   add_facts(document, records);
   if (std::ranges::all_of(records, is_of_collectives)) {
-    describe_collectives(document, records, options);
+    // They have neither model nor data, and answer no question about a training.
+    const auto ranks = distinct(records, [](const Record& r) { return counted(r.workers, "rank"); });
+    if (options.title.empty()) document.title = "Paceline: collectives of " + joined(ranks);
+    document.subtitle = counted(records.size(), "record");
     add_section(document, collectives_section(conclusions));
     add_section(document, gpus_section(conclusions));
     document.sections.push_back(collectives_circumstances(conclusions));
@@ -382,26 +379,16 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   add_predictions(conclusions, options.emulated);
   document.sections = answer_sections(conclusions);
   const std::size_t details = document.sections.size();
-  add_section(document, scores_section(conclusions));
-  add_section(document, sweep_section(conclusions));
-  add_section(document, cause_section(conclusions));
+  const auto add_sections = [&](std::initializer_list<std::optional<Section> (*)(const Conclusions&)> all) {
+    for (auto* const section : all) add_section(document, section(conclusions));
+  };
+  add_sections({scores_section, sweep_section, cause_section});
   add_section(document, scaling_section(conclusions, analysis::Mode::weak));
   add_section(document, scaling_section(conclusions, analysis::Mode::strong));
-  add_section(document, same_cores_section(conclusions));
-  add_section(document, ways_section(conclusions));
-  add_section(document, efficiency_section(conclusions));
-  add_section(document, breakdown_section(conclusions));
-  add_section(document, by_worker_section(conclusions));
-  add_section(document, gpus_section(conclusions));
-  add_section(document, bandwidth_section(conclusions));
-  add_section(document, traffic_section(conclusions));
-  add_section(document, collectives_section(conclusions));
-  add_section(document, converge_section(conclusions));
-  add_section(document, target_section(conclusions));
-  add_section(document, target_workers_section(conclusions));
-  add_section(document, search_section(conclusions));
-  add_section(document, evaluation_section(conclusions));
-  add_section(document, training_section(conclusions));
+  add_sections({same_cores_section, ways_section, efficiency_section, breakdown_section, by_worker_section,
+                gpus_section, bandwidth_section, traffic_section, collectives_section, converge_section,
+                target_section, target_workers_section, search_section, evaluation_section,
+                training_section});
   add_section(document, check_section(records));
   document.sections.push_back(circumstances_section(conclusions));
   const bool is_training = conclusions.subjects.size() == 1 && conclusions.cells.size() == 1 &&

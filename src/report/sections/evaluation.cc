@@ -385,8 +385,6 @@ Gallery mistake_gallery(const Evaluation& result, const std::string& id) {
 
 }  // namespace
 
-bool is_of_search(const measure::Record& record) { return record.kind == "search"; }
-
 std::optional<Section> search_section(const Conclusions& conclusions) {
   const auto results = analysis::searches(conclusions.records);
   if (results.empty()) return std::nullopt;
@@ -420,7 +418,5 @@ std::optional<Section> evaluation_section(const Conclusions& conclusions) {
   if (section.blocks.empty()) return std::nullopt;
   return section;
 }
-
-bool is_of_evaluation(const measure::Record& record) { return record.evaluation.has_value(); }
 
 }  // namespace paceline::report
