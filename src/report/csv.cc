@@ -67,31 +67,7 @@ std::string remarks(const std::vector<TableCell>& row) {
   return fmt::format("{}", fmt::join(seen, "; "));
 }
 
-// The tables of each kind of block.
-std::vector<Table> tables_of_kind(const Table& table) { return {table}; }
-std::vector<Table> tables_of_kind(const Gallery& gallery) { return {gallery.table}; }
-std::vector<Table> tables_of_kind(const Waterfall& waterfall) {
-  if (waterfall.bars.empty()) return {as_table(waterfall)};
-  return {as_table(waterfall), bars_as_table(waterfall)};
-}
-std::vector<Table> tables_of_kind(const Comparison& comparison) { return {as_table(comparison)}; }
-std::vector<Table> tables_of_kind(const Heatmap& heatmap) { return {as_table(heatmap)}; }
-std::vector<Table> tables_of_kind(const Timeline& timeline) { return {as_table(timeline)}; }
-std::vector<Table> tables_of_kind(const Strip& strip) { return {as_table(strip)}; }
-// Points of lines are no table, and sentences have no figures of their own.
-std::vector<Table> tables_of_kind(const Plot&) { return {}; }
-std::vector<Table> tables_of_kind(const Figure&) { return {}; }
-std::vector<Table> tables_of_kind(const Paragraph&) { return {}; }
-std::vector<Table> tables_of_kind(const Answer&) { return {}; }
-std::vector<Table> tables_of_kind(const Next&) { return {}; }
-
-}  // namespace
-
-std::vector<Table> tables_of(const Block& block) {
-  return std::visit([](const auto& one) { return tables_of_kind(one); }, block);
-}
-
-Table as_table(const Waterfall& waterfall) {
+Table table_of_drawing(const Waterfall& waterfall) {
   Table table{.id = waterfall.id,
               .title = waterfall.finding,
               .definition = waterfall.note,
@@ -115,25 +91,8 @@ Table as_table(const Waterfall& waterfall) {
   return table;
 }
 
-Table bars_as_table(const Waterfall& waterfall) {
-  Table table{.id = waterfall.id + "-over-workers",
-              .title = "The same over the number of workers, as parts of their steps",
-              .columns = {{.key = "workers", .label = "workers"},
-                          {.key = "step", .label = "step", .unit = "s", .format = Format::milliseconds},
-                          {.key = "efficiency", .label = "efficiency", .format = Format::percent1}}};
-  for (const auto& change : waterfall.changes)
-    table.columns.push_back({.key = key_of(change.name), .label = change.name, .format = Format::percent1});
-  for (const auto& bar : waterfall.bars) {
-    auto& row = table.rows.emplace_back();
-    double efficiency = 1;
-    for (const double part : bar.parts) efficiency -= part;
-    row = {{.text = bar.name}, {.value = bar.step_s}, {.value = efficiency}};
-    for (const double part : bar.parts) row.push_back({.value = part});
-  }
-  return table;
-}
-
-Table as_table(const Timeline& timeline) {
+/// A row per span, in the order of the spans.
+Table table_of_drawing(const Timeline& timeline) {
   Table table{.id = timeline.id,
               .title = timeline.finding,
               .definition = timeline.note,
@@ -149,7 +108,7 @@ Table as_table(const Timeline& timeline) {
   return table;
 }
 
-Table as_table(const Comparison& comparison) {
+Table table_of_drawing(const Comparison& comparison) {
   Table table{.id = comparison.id,
               .title = comparison.finding,
               .definition = comparison.note,
@@ -170,6 +129,72 @@ Table as_table(const Comparison& comparison) {
                           {.text = row.before},
                           {.text = row.after},
                           {.text = row.why}});
+  return table;
+}
+
+Table table_of_drawing(const Heatmap& heatmap) {
+  Table table{.id = heatmap.id,
+              .title = heatmap.finding,
+              .definition = heatmap.note,
+              .columns = {{.key = "row", .label = heatmap.row_label + " \\ " + heatmap.column_label}}};
+  for (const auto& name : heatmap.columns)
+    table.columns.push_back({.key = name, .label = name, .format = heatmap.value.format});
+  for (std::size_t row = 0; row < heatmap.rows.size(); ++row) {
+    auto& cells = table.rows.emplace_back();
+    cells.push_back({.text = heatmap.rows[row]});
+    for (std::size_t column = 0; column < heatmap.columns.size(); ++column) {
+      const auto& cell = heatmap.cells[row * heatmap.columns.size() + column];
+      cells.push_back({.text = "-",
+                       .value = cell.value,
+                       .low = cell.low,
+                       .high = cell.high,
+                       .mark = cell.mark,
+                       .note = cell.note});
+    }
+  }
+  return table;
+}
+
+// The tables of each kind of block.
+std::vector<Table> tables_of_kind(const Table& table) { return {table}; }
+std::vector<Table> tables_of_kind(const Gallery& gallery) { return {gallery.table}; }
+std::vector<Table> tables_of_kind(const Waterfall& waterfall) {
+  if (waterfall.bars.empty()) return {table_of_drawing(waterfall)};
+  return {table_of_drawing(waterfall), bars_as_table(waterfall)};
+}
+template <typename Drawing>
+std::vector<Table> tables_of_kind(const Drawing& drawing) {
+  return {table_of_drawing(drawing)};
+}
+std::vector<Table> tables_of_kind(const Strip& strip) { return {as_table(strip)}; }
+// Points of lines are no table, and sentences have no figures of their own.
+std::vector<Table> tables_of_kind(const Plot&) { return {}; }
+std::vector<Table> tables_of_kind(const Figure&) { return {}; }
+std::vector<Table> tables_of_kind(const Paragraph&) { return {}; }
+std::vector<Table> tables_of_kind(const Answer&) { return {}; }
+std::vector<Table> tables_of_kind(const Next&) { return {}; }
+
+}  // namespace
+
+std::vector<Table> tables_of(const Block& block) {
+  return std::visit([](const auto& one) { return tables_of_kind(one); }, block);
+}
+
+Table bars_as_table(const Waterfall& waterfall) {
+  Table table{.id = waterfall.id + "-over-workers",
+              .title = "The same over the number of workers, as parts of their steps",
+              .columns = {{.key = "workers", .label = "workers"},
+                          {.key = "step", .label = "step", .unit = "s", .format = Format::milliseconds},
+                          {.key = "efficiency", .label = "efficiency", .format = Format::percent1}}};
+  for (const auto& change : waterfall.changes)
+    table.columns.push_back({.key = key_of(change.name), .label = change.name, .format = Format::percent1});
+  for (const auto& bar : waterfall.bars) {
+    auto& row = table.rows.emplace_back();
+    double efficiency = 1;
+    for (const double part : bar.parts) efficiency -= part;
+    row = {{.text = bar.name}, {.value = bar.step_s}, {.value = efficiency}};
+    for (const double part : bar.parts) row.push_back({.value = part});
+  }
   return table;
 }
 
@@ -195,29 +220,6 @@ Table as_table(const Strip& strip) {
                           step(std::ranges::max(window.high)),
                           {.text = drawn_in_bars(window.middle)},
                           {.text = "-", .value = window.others_cores}});
-  }
-  return table;
-}
-
-Table as_table(const Heatmap& heatmap) {
-  Table table{.id = heatmap.id,
-              .title = heatmap.finding,
-              .definition = heatmap.note,
-              .columns = {{.key = "row", .label = heatmap.row_label + " \\ " + heatmap.column_label}}};
-  for (const auto& name : heatmap.columns)
-    table.columns.push_back({.key = name, .label = name, .format = heatmap.value.format});
-  for (std::size_t row = 0; row < heatmap.rows.size(); ++row) {
-    auto& cells = table.rows.emplace_back();
-    cells.push_back({.text = heatmap.rows[row]});
-    for (std::size_t column = 0; column < heatmap.columns.size(); ++column) {
-      const auto& cell = heatmap.cells[row * heatmap.columns.size() + column];
-      cells.push_back({.text = "-",
-                       .value = cell.value,
-                       .low = cell.low,
-                       .high = cell.high,
-                       .mark = cell.mark,
-                       .note = cell.note});
-    }
   }
   return table;
 }

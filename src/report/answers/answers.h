@@ -82,8 +82,6 @@ struct Subject {
 /// The steps of every measured window, repeats that were set aside included, in the order in which they were
 /// measured; nothing if no window has step times.
 [[nodiscard]] std::optional<Strip> step_strip(const Subject& subject);
-/// Every planned set-up, one row each, with column groups.
-[[nodiscard]] Table cells_table(const Conclusions& conclusions);
 
 /// The sections of searches and evaluations. One search, or one evaluation, has its answer in front; tables
 /// of an evaluation are details.

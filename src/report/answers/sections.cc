@@ -110,6 +110,40 @@ std::vector<TableCell> row_of_cell(const Cell& cell, const std::vector<Cell>& ce
   return row;
 }
 
+/// Every planned set-up, one row each, with column groups.
+Table cells_table(const Conclusions& conclusions) {
+  Table table{.id = "every-cell",
+              .title = "Every cell",
+              .definition =
+                  "A row is a configuration with all its repeats. Times are medians with 95 % intervals, "
+                  "parts of a step are means. est., estimated: all images over the images/s of some steps.",
+              .columns = cell_columns()};
+  Footnotes footnotes;
+  // Ways of using the machine in the order of the records, each sorted by batch. Cells that were planned but
+  // not run, such as a batch too large for the memory, come last.
+  std::vector<const Cell*> cells;
+  std::vector<std::string> ways;
+  std::map<const Cell*, std::tuple<bool, std::ptrdiff_t, std::int64_t>> places;
+  for (const Cell& cell : conclusions.cells) {
+    cells.push_back(&cell);
+    const std::string way = way_in_table(cell, conclusions.cells);
+    if (std::ranges::find(ways, way) == ways.end()) ways.push_back(way);
+    places[&cell] = {!cell.is_measured(), std::ranges::find(ways, way) - ways.begin(), cell.global_batch};
+  }
+  std::ranges::stable_sort(cells, {}, [&](const Cell* cell) { return places[cell]; });
+  // What holds for every row is said once, in the head.
+  const bool are_estimates = std::ranges::none_of(
+      cells, [](const Cell* cell) { return cell->is_measured() && cell->epoch_measured; });
+  if (are_estimates) std::ranges::find(table.columns, "epoch", &Column::key)->label = "epoch, estimated";
+  for (const Cell* cell : cells) {
+    table.rows.push_back(row_of_cell(*cell, conclusions.cells, are_estimates));
+    footnotes.explain(*cell);
+  }
+  insert_setup_columns(table, 2, cells);
+  table.footnotes = footnotes.take();
+  return table;
+}
+
 /// The row of scaling that a cell is, with ratios to a baseline of fewer workers.
 void find_row(Subject& subject) {
   for (const auto& [group, row] : subject.conclusions.rows_of_scaling())
@@ -160,39 +194,6 @@ Section evidence_of(const Subject& subject) {
 }
 
 }  // namespace
-
-Table cells_table(const Conclusions& conclusions) {
-  Table table{.id = "every-cell",
-              .title = "Every cell",
-              .definition =
-                  "A row is a configuration with all its repeats. Times are medians with 95 % intervals, "
-                  "parts of a step are means. est., estimated: all images over the images/s of some steps.",
-              .columns = cell_columns()};
-  Footnotes footnotes;
-  // Ways of using the machine in the order of the records, each sorted by batch. Cells that were planned but
-  // not run, such as a batch too large for the memory, come last.
-  std::vector<const Cell*> cells;
-  std::vector<std::string> ways;
-  std::map<const Cell*, std::tuple<bool, std::ptrdiff_t, std::int64_t>> places;
-  for (const Cell& cell : conclusions.cells) {
-    cells.push_back(&cell);
-    const std::string way = way_in_table(cell, conclusions.cells);
-    if (std::ranges::find(ways, way) == ways.end()) ways.push_back(way);
-    places[&cell] = {!cell.is_measured(), std::ranges::find(ways, way) - ways.begin(), cell.global_batch};
-  }
-  std::ranges::stable_sort(cells, {}, [&](const Cell* cell) { return places[cell]; });
-  // What holds for every row is said once, in the head.
-  const bool are_estimates = std::ranges::none_of(
-      cells, [](const Cell* cell) { return cell->is_measured() && cell->epoch_measured; });
-  if (are_estimates) std::ranges::find(table.columns, "epoch", &Column::key)->label = "epoch, estimated";
-  for (const Cell* cell : cells) {
-    table.rows.push_back(row_of_cell(*cell, conclusions.cells, are_estimates));
-    footnotes.explain(*cell);
-  }
-  insert_setup_columns(table, 2, cells);
-  table.footnotes = footnotes.take();
-  return table;
-}
 
 const PredictedWorkers* Subject::prediction() const {
   const auto place = static_cast<std::size_t>(&cells - conclusions.subjects.data());

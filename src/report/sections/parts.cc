@@ -214,35 +214,14 @@ std::string workers_on_cores(const analysis::Cell& cell) {
              : fmt::format("{} ({})", workers, counted(analysis::cores_used(cell.record()), "core"));
 }
 
-std::string knee_not_decided(const analysis::Sweep& sweep) {
-  if (sweep.undecided.empty()) return {};
-  std::vector<std::string> batches;
-  for (const std::size_t i : sweep.undecided)
-    batches.push_back(std::to_string(sweep.points[i].cell->local_batch));
-  const bool any_single = std::ranges::any_of(
-      sweep.undecided, [&](std::size_t i) { return !analysis::has_interval(sweep.points[i].cell->step_s); });
-  return fmt::format("{} {}; measure longer", listed(batches),
-                     any_single ? "overlap or were timed by too few steps" : "overlap");
-}
-
-std::string text_about_doubts(const analysis::Sweep& sweep) {
-  std::vector<const analysis::Cell*> compared;
-  for (const analysis::SweepPoint& point : sweep.points)
-    if (point.on_curve) compared.push_back(point.cell);
-  return doubts_about(compared);
-}
-
-std::string few_repeats(const analysis::Cell& cell) {
-  const std::size_t repeats = cell.records.size();
-  return repeats == 1 ? "one repeat" : repeats == 2 ? "two repeats" : "";
-}
-
 std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells) {
   const auto [fewest, most] =
       std::ranges::minmax_element(cells, {}, [](const auto* cell) { return cell->records.size(); });
   if (fewest == cells.end()) return "";
-  const std::string few = few_repeats(**fewest);
-  return few.empty() || (*fewest)->records.size() == (*most)->records.size() ? few : few + " at the least";
+  const std::size_t repeats = (*fewest)->records.size();
+  if (repeats == 0 || repeats > 2) return "";
+  return fmt::format("{}{}", repeats == 1 ? "one repeat" : "two repeats",
+                     repeats == (*most)->records.size() ? "" : " at the least");
 }
 
 std::string beside_others(measure::Disturbance disturbance) {
@@ -278,12 +257,6 @@ std::vector<std::string> text_about_single_repeats(const std::vector<const analy
 }
 
 std::string behind(const std::string& text) { return text.empty() ? "" : ", " + text; }
-
-std::string text_about_group(const analysis::ScalingGroup& group) {
-  std::vector<std::string> said{group.subject, group.setup, group.circumstances};
-  std::erase(said, "");
-  return fmt::format("{}", fmt::join(said, ", "));
-}
 
 std::set<std::string> insert_setup_columns(Table& table, std::size_t at,
                                            const std::vector<const analysis::Cell*>& cells) {

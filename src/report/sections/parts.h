@@ -14,7 +14,6 @@
 
 #include "analysis/compare/cell.h"
 #include "analysis/steps/scaling.h"
-#include "analysis/steps/sweep.h"
 #include "report/document.h"
 
 namespace paceline::report {
@@ -118,9 +117,6 @@ void add_held_out(std::vector<Series>& series, const measure::Record& record, co
 /// "2 workers" if the CUDA engine computed.
 [[nodiscard]] std::string workers_on_cores(const analysis::Cell& cell);
 
-/// Distinguishes a group from the others of its batch: "resnet8-cifar, threads of one process, version
-/// 0.2.0"; may be empty.
-[[nodiscard]] std::string text_about_group(const analysis::ScalingGroup& group);
 /// ", " followed by the text; empty for an empty text.
 [[nodiscard]] std::string behind(const std::string& text);
 
@@ -150,18 +146,9 @@ class Footnotes {
   std::vector<std::string> notes_, disturbed_;
 };
 
-/// The continuation of "not decided: ", such as "8 and 512 overlap; measure longer"; empty if the knee is
-/// decided.
-[[nodiscard]] std::string knee_not_decided(const analysis::Sweep& sweep);
-
-/// doubts_about() the batches among which the knee was chosen.
-[[nodiscard]] std::string text_about_doubts(const analysis::Sweep& sweep);
-
 /// "one repeat", "two repeats": too few for a claim, since if runs differ more than steps, two of them lie on
-/// the same side of the median in half of all cases. Empty for three or more.
-[[nodiscard]] std::string few_repeats(const analysis::Cell& cell);
-/// The same for a comparison of several cells: for the one with the fewest. "one repeat at the least" if
-/// others have more.
+/// the same side of the median in half of all cases. Of several cells those of the one with the fewest: "one
+/// repeat at the least" if others have more. Empty for three or more.
 [[nodiscard]] std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells);
 /// What makes a comparison of the cells' times doubtful: "one repeat, beside other programs", "perhaps beside
 /// other programs"; empty if nothing does.

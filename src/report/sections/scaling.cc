@@ -52,6 +52,14 @@ std::vector<Column> scaling_columns(Mode mode) {
   return result;
 }
 
+/// Distinguishes a group from the others of its batch: "resnet8-cifar, threads of one process, version
+/// 0.2.0"; may be empty.
+std::string text_about_group(const ScalingGroup& group) {
+  std::vector<std::string> said{group.subject, group.setup, group.circumstances};
+  std::erase(said, "");
+  return fmt::format("{}", fmt::join(said, ", "));
+}
+
 std::string why_no_ratio(const ScalingRow& row) {
   if (!row.cell->is_measured()) return row.cell->reason.empty() ? row.cell->status : row.cell->reason;
   return row.verdict.refusals.empty() ? "no baseline was measured" : row.verdict.refusals.front();

@@ -18,6 +18,27 @@ using analysis::Limit;
 using analysis::Sweep;
 using analysis::SweepPoint;
 
+/// The continuation of "not decided: ", such as "8 and 512 overlap; measure longer"; empty if the knee is
+/// decided.
+std::string knee_not_decided(const Sweep& sweep) {
+  if (sweep.undecided.empty()) return {};
+  std::vector<std::string> batches;
+  for (const std::size_t i : sweep.undecided)
+    batches.push_back(std::to_string(sweep.points[i].cell->local_batch));
+  const bool any_single = std::ranges::any_of(
+      sweep.undecided, [&](std::size_t i) { return !analysis::has_interval(sweep.points[i].cell->step_s); });
+  return fmt::format("{} {}; measure longer", listed(batches),
+                     any_single ? "overlap or were timed by too few steps" : "overlap");
+}
+
+/// doubts_about() the batches among which the knee was chosen.
+std::string text_about_doubts(const Sweep& sweep) {
+  std::vector<const analysis::Cell*> compared;
+  for (const SweepPoint& point : sweep.points)
+    if (point.on_curve) compared.push_back(point.cell);
+  return doubts_about(compared);
+}
+
 std::string remark_of(const Sweep& sweep, std::size_t i) {
   const SweepPoint& point = sweep.points[i];
   switch (point.limit) {
