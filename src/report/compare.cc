@@ -274,7 +274,7 @@ Document build_comparison(const RunComparison& comparison, const CompareOptions&
   section.blocks.push_back(plain(text_about_numbers(comparison)));
   if (const auto best = text_about_best(comparison); !best.empty()) section.blocks.push_back(plain(best));
   if (!block.rows.empty()) section.blocks.push_back(std::move(block));
-  if (auto table = accuracy_table(comparison)) section.blocks.push_back(std::move(*table));
+  add_block(section.blocks, accuracy_table(comparison));
   if (comparison.differences.empty() && !comparison.pairs.empty())
     section.blocks.push_back(plain("Nothing of the set-ups differs: these are repeats of one another."));
   if (!comparison.differences.empty()) section.blocks.push_back(differences_table(comparison));

@@ -254,7 +254,7 @@ Section accuracy(const Subject& subject) {
 
 Section steps_section(const Subject& subject) {
   Section section{.id = "steps", .title = "What was measured, step by step"};
-  if (auto strip = step_strip(subject)) section.blocks.emplace_back(std::move(*strip));
+  add_block(section.blocks, step_strip(subject));
   return section;
 }
 

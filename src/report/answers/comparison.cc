@@ -243,8 +243,8 @@ Section answer_of_comparison(const RunComparison& comparison, const CompareOptio
   section.blocks.emplace_back(change_at_best(comparison, options));
   if (is_any_compared(comparison)) section.blocks.emplace_back(cells_changed(comparison));
   if (!comparison.pairs.empty()) section.blocks.emplace_back(settings_differ(comparison));
-  if (auto accuracy = accuracy_changed(comparison)) section.blocks.emplace_back(std::move(*accuracy));
-  if (auto figure = both_in_one(comparison, options)) section.blocks.emplace_back(std::move(*figure));
+  add_block(section.blocks, accuracy_changed(comparison));
+  add_block(section.blocks, both_in_one(comparison, options));
   section.blocks.emplace_back(steps_after_comparison(comparison, options));
   return section;
 }

@@ -154,11 +154,6 @@ void find_row(Subject& subject) {
     }
 }
 
-template <typename Drawing>
-void add_drawing(std::vector<Block>& blocks, std::optional<Drawing> drawing) {
-  if (drawing) blocks.emplace_back(std::move(*drawing));
-}
-
 Section answer_section_of(const Subject& subject) {
   Section section{.id = kAnswerSection, .title = "Answer"};
   if (!subject.cells.name.empty()) section.title += ": " + subject.cells.name;
@@ -168,14 +163,14 @@ Section answer_section_of(const Subject& subject) {
     blocks.emplace_back(limit_answer(subject));
     if (subject.cells.cells.front()->workers > 1) blocks.emplace_back(network_answer(subject));
     blocks.emplace_back(accuracy_answer(subject));
-    add_drawing(blocks, training_figure(subject));
+    add_block(blocks, training_figure(subject));
     blocks.emplace_back(steps_after_training(subject));
     return section;
   }
   for (auto* const answer :
        {best_answer, batch_answer, workers_answer, limit_answer, network_answer, accuracy_answer})
     blocks.emplace_back(answer(subject));
-  add_drawing(blocks, hero_figure(subject));
+  add_block(blocks, hero_figure(subject));
   blocks.emplace_back(next_steps(subject));
   return section;
 }
@@ -183,13 +178,13 @@ Section answer_section_of(const Subject& subject) {
 Section evidence_of(const Subject& subject) {
   Section section{.id = "evidence", .title = "Evidence"};
   if (!subject.cells.name.empty()) section.title += ": " + subject.cells.name;
-  add_drawing(section.blocks, batch_figure(subject));
-  add_drawing(section.blocks, workers_figure(subject));
-  add_drawing(section.blocks, step_waterfall(subject));
+  add_block(section.blocks, batch_figure(subject));
+  add_block(section.blocks, workers_figure(subject));
+  add_block(section.blocks, step_waterfall(subject));
   for (Timeline& timeline : step_timelines(subject)) section.blocks.emplace_back(std::move(timeline));
-  add_drawing(section.blocks, network_figure(subject));
-  add_drawing(section.blocks, accuracy_figure(subject));
-  add_drawing(section.blocks, step_strip(subject));
+  add_block(section.blocks, network_figure(subject));
+  add_block(section.blocks, accuracy_figure(subject));
+  add_block(section.blocks, step_strip(subject));
   return section;
 }
 

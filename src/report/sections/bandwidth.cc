@@ -284,10 +284,9 @@ std::optional<Section> collectives_section(const Conclusions& conclusions) {
     const std::string suffix = ++number == 1 ? "" : fmt::format("-{}", number);
     if (record.status != "complete")
       section.blocks.push_back(warning(fmt::format("{}: {}.", record.status, record.reason)));
-    if (auto plot = bandwidths(record, "collective-bandwidths" + suffix))
-      section.blocks.push_back(std::move(*plot));
+    add_block(section.blocks, bandwidths(record, "collective-bandwidths" + suffix));
     section.blocks.push_back(collectives_table(record, "collectives" + suffix));
-    if (auto table = fits(record, "collective-fits" + suffix)) section.blocks.push_back(std::move(*table));
+    add_block(section.blocks, fits(record, "collective-fits" + suffix));
   }
   if (number == 0) return std::nullopt;
   return section;
@@ -336,8 +335,8 @@ std::optional<Section> traffic_section(const Conclusions& conclusions) {
 std::optional<Section> bandwidth_section(const Conclusions& conclusions) {
   Section section{.id = "bandwidth", .title = "How fast is the all-reduce?"};
   for (const auto mode : {analysis::Mode::weak, analysis::Mode::strong})
-    if (auto one = table_of_mode(conclusions, mode)) section.blocks.push_back(std::move(*one));
-  if (auto one = single_table(conclusions)) section.blocks.push_back(std::move(*one));
+    add_block(section.blocks, table_of_mode(conclusions, mode));
+  add_block(section.blocks, single_table(conclusions));
   if (section.blocks.empty()) return std::nullopt;
   return section;
 }

@@ -264,11 +264,11 @@ void append_mode(std::vector<Block>& blocks, const Conclusions& conclusions, ana
                                 lines));
   blocks.push_back(
       ledger_plot(word + "-ledger", fmt::format("The ledger of a step, {} scaling", word), lines));
-  if (auto table = residual_table(
-          "scale-" + word + "-residual",
-          fmt::format("Table 2, {} scaling: the estimate T(N) - T(1)/N and what explains it", word), batch,
-          groups))
-    blocks.push_back(std::move(*table));
+  add_block(blocks,
+            residual_table(
+                "scale-" + word + "-residual",
+                fmt::format("Table 2, {} scaling: the estimate T(N) - T(1)/N and what explains it", word),
+                batch, groups));
 }
 
 }  // namespace
@@ -282,8 +282,8 @@ std::optional<Section> breakdown_section(const Conclusions& conclusions) {
     section.blocks.push_back(ledger_table("ledger", "The ledger of a step", "local batch", singles));
     section.blocks.push_back(ledger_plot("ledger-plot", "The ledger of a step", singles));
   }
-  if (auto warned = loader_warning(conclusions)) section.blocks.push_back(std::move(*warned));
-  if (auto table = loader_table(conclusions)) section.blocks.push_back(std::move(*table));
+  add_block(section.blocks, loader_warning(conclusions));
+  add_block(section.blocks, loader_table(conclusions));
   if (section.blocks.empty()) return std::nullopt;
   return section;
 }

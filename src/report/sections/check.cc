@@ -115,7 +115,7 @@ Section check_section(const table::Table& table) {
   Section section{.id = "check", .title = "What holds, and what does not"};
   section.blocks.emplace_back(verdict_on_result(result, "this table"));
   if (!result.findings.empty()) section.blocks.emplace_back(findings_table(result));
-  if (auto plot = speedup_plot(table, result)) section.blocks.emplace_back(std::move(*plot));
+  add_block(section.blocks, speedup_plot(table, result));
   std::map<std::string, std::vector<std::string>> by_missing;
   for (const auto& one : result.not_checked) by_missing[one.missing].push_back(one.rule);
   Table not_checked{.id = "check-not-checked",

@@ -265,10 +265,10 @@ std::optional<Section> converge_section(const Conclusions& conclusions) {
   if (!conclusions.convergence) return std::nullopt;
   const Convergence& result = *conclusions.convergence;
   Section section{.id = "convergence", .title = "What happens to the accuracy?"};
-  if (auto said = text_about_accuracy(conclusions)) section.blocks.push_back(std::move(*said));
+  add_block(section.blocks, text_about_accuracy(conclusions));
   section.blocks.push_back(converge_table(result));
   if (auto said = text_about_claim(result)) section.blocks.push_back(finding(std::move(*said)));
-  if (auto claims = claims_table(result)) section.blocks.push_back(std::move(*claims));
+  add_block(section.blocks, claims_table(result));
   if (result.variants.empty()) return section;
   if (const auto whole = analysis::whole_trainings(result)) {
     section.blocks.push_back(whole_trainings_table(result, *whole));
@@ -277,8 +277,7 @@ std::optional<Section> converge_section(const Conclusions& conclusions) {
   }
   section.blocks.push_back(course_table(result));
   for (const Variant& variant : result.variants)
-    if (auto said = text_about_overfitting(variant.name, analysis::course(variant.records)))
-      section.blocks.push_back(std::move(*said));
+    add_block(section.blocks, text_about_overfitting(variant.name, analysis::course(variant.records)));
   for (auto& plot : converge_plots(result)) section.blocks.push_back(std::move(plot));
   for (auto& plot : course_plots(result)) section.blocks.push_back(std::move(plot));
   return section;

@@ -286,8 +286,7 @@ std::optional<Section> ways_section(const Conclusions& conclusions) {
 
 std::optional<Section> efficiency_section(const Conclusions& conclusions) {
   Section section{.id = "efficiency", .title = "Where does the efficiency go?"};
-  for (const Mode mode : {Mode::weak, Mode::strong})
-    if (auto table = table_of(conclusions, mode)) section.blocks.emplace_back(std::move(*table));
+  for (const Mode mode : {Mode::weak, Mode::strong}) add_block(section.blocks, table_of(conclusions, mode));
   if (section.blocks.empty()) return std::nullopt;
   return section;
 }

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/compare/cell.h"
@@ -65,6 +66,12 @@ void remove_column(Table& table, std::string_view key);
 [[nodiscard]] Column in_ms(std::string key, std::string label);
 [[nodiscard]] Column in_bytes(std::string key, std::string label, std::string unit = "");
 [[nodiscard]] Column in_rate(std::string key, std::string label, std::string unit);
+
+/// Adds a block if there is one.
+template <typename Kind>
+void add_block(std::vector<Block>& blocks, std::optional<Kind> block) {
+  if (block) blocks.emplace_back(std::move(*block));
+}
 
 [[nodiscard]] Paragraph plain(std::string text);
 [[nodiscard]] Paragraph finding(std::string text);

@@ -326,13 +326,12 @@ std::optional<Section> training_section(const Conclusions& conclusions) {
     if (record.kind != "train" || (record.epochs.empty() && record.steps.empty())) continue;
     const std::string id =
         section.blocks.empty() ? "training" : fmt::format("training-{}", section.blocks.size());
-    if (auto chosen = chosen_epoch(record)) section.blocks.push_back(std::move(*chosen));
+    add_block(section.blocks, chosen_epoch(record));
     if (!record.epochs.empty()) {
       section.blocks.push_back(epochs_table(record, id));
       const Record* const one[] = {&record};
       const auto course = analysis::course(one);
-      if (auto said = text_about_overfitting("The training", course))
-        section.blocks.push_back(std::move(*said));
+      add_block(section.blocks, text_about_overfitting("The training", course));
       if (auto said = text_about_steadiness(course)) section.blocks.push_back(plain(std::move(*said)));
     }
     section.blocks.push_back(loss_plot(record, id));
