@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <utility>
@@ -28,8 +29,7 @@ std::vector<std::string> distinct(std::span<const Record> records, Get get) {
   std::vector<std::string> values;
   for (const Record& record : records) {
     const std::string value = get(record);
-    if (!value.empty() && std::find(values.begin(), values.end(), value) == values.end())
-      values.push_back(value);
+    if (!value.empty() && std::ranges::find(values, value) == values.end()) values.push_back(value);
   }
   return values;
 }
@@ -40,8 +40,7 @@ std::string joined(const std::vector<std::string>& values) {
 
 std::string describe_model(const Record& record) {
   if (record.model.parameters == 0) return "";
-  return fmt::format("{} ({} parameters)", record.model.name,
-                     integer(static_cast<double>(record.model.parameters)));
+  return fmt::format("{} ({} parameters)", record.model.name, integer(record.model.parameters));
 }
 
 std::string describe_data(const Record& record) {
@@ -50,8 +49,7 @@ std::string describe_data(const Record& record) {
   return fmt::format(
       "{}{} ({} + {} images)", name,
       record.data.synthetic && name.find("synthetic") == std::string::npos ? " (synthetic)" : "",
-      integer(static_cast<double>(record.data.train_samples)),
-      integer(static_cast<double>(record.data.test_samples)));
+      integer(record.data.train_samples), integer(record.data.test_samples));
 }
 
 std::string day_of(const Record& record) { return record.created.substr(0, 10); }
@@ -68,13 +66,9 @@ std::string other_programs(std::span<const Record> records) {
     if (record.window.others)
       for (const auto& program : *record.window.others)
         most[program.name] = std::max(most[program.name], program.cores);
-  std::vector<std::pair<double, std::string>> sorted;
-  for (const auto& [name, cores] : most) sorted.emplace_back(-cores, name);
-  std::sort(sorted.begin(), sorted.end());
-  if (sorted.size() > kMost) sorted.resize(kMost);
   std::vector<std::string> texts;
-  for (const auto& [cores, name] : sorted)
-    texts.push_back(fmt::format("{} up to {:.2f} cores", name, -cores));
+  for (const auto& [name, cores] : largest_first(most))
+    if (texts.size() < kMost) texts.push_back(fmt::format("{} up to {:.2f} cores", name, cores));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
@@ -131,13 +125,13 @@ void add_facts(Document& document, std::span<const Record> records) {
 }
 
 /// Whether a record is of a search or an evaluation, which have answers of their own.
-bool answers_its_own(const Record& record) { return is_of_search(record) || is_of_evaluation(record); }
+bool answers_its_own(const Record& record) { return record.kind == "search" || record.evaluation; }
 
 /// "82 runs in 60 s", "CPU, bf16": the line under the title.
 void add_circumstances(Document& document, const Conclusions& conclusions) {
   const auto& records = conclusions.records;
-  const auto is_run = [](const Record& record) { return !record.ranks.empty(); };
-  const auto found = std::find_if(records.begin(), records.end(), is_run);
+  const auto found =
+      std::ranges::find_if(records, [](const Record& record) { return !record.ranks.empty(); });
   const Record& first = found == records.end() ? records.front() : *found;
   auto& line = document.circumstances;
   std::string machine = first.environment.cpu.substr(0, first.environment.cpu.find(" with "));
@@ -235,12 +229,12 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
   auto& warnings = document.warnings;
   warn_of_a_stopped_study(document, conclusions);
   const auto number_of = [&](auto claim) {
-    return static_cast<long>(std::count_if(conclusions.cells.begin(), conclusions.cells.end(), claim));
+    return static_cast<long>(std::ranges::count_if(conclusions.cells, claim));
   };
   const auto all = static_cast<long>(conclusions.cells.size());
-  if (number_of([](const auto& cell) { return cell.synthetic; }) > 0)
+  if (std::ranges::any_of(conclusions.cells, &analysis::Cell::synthetic))
     warnings.push_back("The data is synthetic: times are real, accuracies say nothing about real images.");
-  if (const long debug = number_of([](const auto& cell) { return cell.debug_build; }))
+  if (const long debug = number_of(&analysis::Cell::debug_build))
     warnings.push_back(
         fmt::format("{} of {} were measured with a build that is not optimised (marked debug): no "
                     "figure of them is a speed.",
@@ -262,11 +256,8 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
         "EMULATED (marked emulated) in {} of {}: {}. Such times are those of a model of that hardware, "
         "not measured on it.",
         cells, counted(all, "cell"), what));
-  bool shares = false;
-  for (const auto* groups : {&conclusions.weak, &conclusions.strong})
-    for (const auto& group : *groups)
-      for (const auto& row : group.rows) shares = shares || row.verdict.shares_cores;
-  if (shares)
+  if (std::ranges::any_of(conclusions.rows_of_scaling(),
+                          [](const auto& one) { return one.row->verdict.shares_cores; }))
     warnings.push_back(
         "More workers shared the same cores (marked †): a worker had fewer threads than that of the "
         "baseline, so the ideal is not the number of workers.");
@@ -292,15 +283,14 @@ void add_warnings_of_study(Document& document, const Conclusions& conclusions) {
     warnings.front()[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(finding->text[0])));
   }
   for (const char* status : {"failed", "interrupted"}) {
-    const auto number =
-        std::count_if(conclusions.records.begin(), conclusions.records.end(), [&](const Record& record) {
-          const bool is_said = record.status == "interrupted" && record.kind != "train";
-          return record.status == status && !is_said;
-        });
+    const auto number = std::ranges::count_if(conclusions.records, [&](const Record& record) {
+      const bool is_said = record.status == "interrupted" && record.kind != "train";
+      return record.status == status && !is_said;
+    });
     if (number > 0) warnings.push_back(fmt::format("{} {}; see the end.", counted(number, "record"), status));
   }
-  const auto wrong = std::count_if(conclusions.remarks.begin(), conclusions.remarks.end(),
-                                   [](const Remark& remark) { return remark.finding.is_error; });
+  const auto wrong = std::ranges::count_if(conclusions.remarks,
+                                           [](const Remark& remark) { return remark.finding.is_error; });
   if (wrong > 0)
     warnings.push_back(fmt::format(
         "Records contradict themselves ({}) and are left out of every answer and comparison: see 'How it was "
@@ -323,13 +313,6 @@ void add_section(Document& document, std::optional<Section> section) {
   if (!section) return;
   refer_to_earlier_definitions(*section);
   document.sections.push_back(std::move(*section));
-}
-
-/// Records of collectives alone have neither model nor data, and answer no question about a training.
-void describe_collectives(Document& document, std::span<const Record> records, const BuildOptions& options) {
-  const auto ranks = distinct(records, [](const Record& r) { return counted(r.workers, "rank"); });
-  if (options.title.empty()) document.title = "Paceline: collectives of " + joined(ranks);
-  document.subtitle = counted(records.size(), "record");
 }
 
 /// The records and options without paths of the user's machine.
@@ -371,16 +354,19 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
   document.warnings = options.remarks;
   add_warnings_of_study(document, conclusions);
   document.expectations = judge_bounds(conclusions, options.bounds);
-  if (std::all_of(records.begin(), records.end(), is_of_collectives)) {
-    describe_collectives(document, records, options);
+  add_fact(document, "report made by", options.command);
+  add_facts(document, records);
+  if (std::ranges::all_of(records, is_of_collectives)) {
+    // They have neither model nor data, and answer no question about a training.
+    const auto ranks = distinct(records, [](const Record& r) { return counted(r.workers, "rank"); });
+    if (options.title.empty()) document.title = "Paceline: collectives of " + joined(ranks);
+    document.subtitle = counted(records.size(), "record");
     add_section(document, collectives_section(conclusions));
     add_section(document, gpus_section(conclusions));
     document.sections.push_back(collectives_circumstances(conclusions));
-    add_fact(document, "report made by", options.command);
-    add_facts(document, records);
     return document;
   }
-  if (std::all_of(records.begin(), records.end(), answers_its_own)) {
+  if (std::ranges::all_of(records, answers_its_own)) {
     // Such a report has no line of circumstances that counts the records.
     subject.push_back(counted(records.size(), "record"));
     document.subtitle = joined(subject);
@@ -388,33 +374,21 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
     add_section(document, gpus_section(conclusions));
     document.sections.push_back(circumstances_section(conclusions));
     document.sections.back().is_folded = has_answers(document);
-    add_fact(document, "report made by", options.command);
-    add_facts(document, records);
     return document;
   }
   add_predictions(conclusions, options.emulated);
   document.sections = answer_sections(conclusions);
   const std::size_t details = document.sections.size();
-  add_section(document, scores_section(conclusions));
-  add_section(document, sweep_section(conclusions));
-  add_section(document, cause_section(conclusions));
+  const auto add_sections = [&](std::initializer_list<std::optional<Section> (*)(const Conclusions&)> all) {
+    for (auto* const section : all) add_section(document, section(conclusions));
+  };
+  add_sections({scores_section, sweep_section, cause_section});
   add_section(document, scaling_section(conclusions, analysis::Mode::weak));
   add_section(document, scaling_section(conclusions, analysis::Mode::strong));
-  add_section(document, same_cores_section(conclusions));
-  add_section(document, ways_section(conclusions));
-  add_section(document, efficiency_section(conclusions));
-  add_section(document, breakdown_section(conclusions));
-  add_section(document, by_worker_section(conclusions));
-  add_section(document, gpus_section(conclusions));
-  add_section(document, bandwidth_section(conclusions));
-  add_section(document, traffic_section(conclusions));
-  add_section(document, collectives_section(conclusions));
-  add_section(document, converge_section(conclusions));
-  add_section(document, target_section(conclusions));
-  add_section(document, target_workers_section(conclusions));
-  add_section(document, search_section(conclusions));
-  add_section(document, evaluation_section(conclusions));
-  add_section(document, training_section(conclusions));
+  add_sections({same_cores_section, ways_section, efficiency_section, breakdown_section, by_worker_section,
+                gpus_section, bandwidth_section, traffic_section, collectives_section, converge_section,
+                target_section, target_workers_section, search_section, evaluation_section,
+                training_section});
   add_section(document, check_section(records));
   document.sections.push_back(circumstances_section(conclusions));
   const bool is_training = conclusions.subjects.size() == 1 && conclusions.cells.size() == 1 &&
@@ -423,8 +397,6 @@ Document build(std::span<const Record> as_measured, const BuildOptions& asked) {
     document.sections[i].is_folded = !is_training || document.sections[i].id != "training";
   add_circumstances(document, conclusions);
   document.trust = trust_of(conclusions);
-  add_fact(document, "report made by", options.command);
-  add_facts(document, records);
   return document;
 }
 

@@ -36,14 +36,13 @@ Document build_with_tables(std::span<const measure::Record> records, std::span<c
     sections.push_back(check_section(one));
     if (auto parts = table_parts_section(one)) sections.push_back(std::move(*parts));
     if (tables.size() < 2) continue;  // with several tables each section names its table and has its own id
+    const std::string suffix = fmt::format("-{}", &table - tables.data() + 1);
     for (auto i = sections.size(); i-- > 0 && !sections[i].title.ends_with(')');) {
       sections[i].title += fmt::format(" ({})", one.where);
-      sections[i].id += fmt::format("-{}", &table - tables.data() + 1);
+      sections[i].id += suffix;
       for (auto& block : sections[i].blocks) {
-        if (auto* shown = std::get_if<Table>(&block))
-          shown->id += fmt::format("-{}", &table - tables.data() + 1);
-        if (auto* plot = std::get_if<Plot>(&block))
-          plot->id += fmt::format("-{}", &table - tables.data() + 1);
+        if (auto* shown = std::get_if<Table>(&block)) shown->id += suffix;
+        if (auto* plot = std::get_if<Plot>(&block)) plot->id += suffix;
       }
     }
   }

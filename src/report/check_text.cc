@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -117,11 +118,11 @@ void add_all_unchecked(const Result& result, std::vector<std::string>& lines) {
     lines.push_back(fmt::format("  {}: {}", fmt::join(rules, ", "), missing));
 }
 
-/// A rule may lack other columns in another table.
-std::size_t rules_not_checked(const Result& result) {
+/// "3 rules": a rule may lack other columns in another table.
+std::string rules_not_checked(const Result& result) {
   std::set<std::string> rules;
   for (const auto& one : result.not_checked) rules.insert(one.rule);
-  return rules.size();
+  return counted(std::ssize(rules), "rule");
 }
 
 /// What was compared, and what the findings come to. "0 errors" is only said where something was compared.
@@ -129,17 +130,13 @@ std::vector<std::string> totals(const Result& result) {
   const auto counts = [&](Severity severity, const char* what) {
     return counted(result.number_of(severity), what);
   };
-  std::vector<std::string> lines;
-  if (result.compared == 0 && result.number_of(Severity::error) == 0)
-    lines.push_back(
-        fmt::format("nothing was compared: no figure of this table could be held against another; {}, {}; {} "
-                    "not checked",
-                    counts(Severity::warning, "warning"), counts(Severity::note, "note"),
-                    counted(rules_not_checked(result), "rule")));
-  else
-    lines.push_back(fmt::format("{}, {}, {}; {} not checked", counts(Severity::error, "error"),
-                                counts(Severity::warning, "warning"), counts(Severity::note, "note"),
-                                counted(rules_not_checked(result), "rule")));
+  const std::string errors =
+      result.compared == 0 && result.number_of(Severity::error) == 0
+          ? "nothing was compared: no figure of this table could be held against another; "
+          : counts(Severity::error, "error") + ", ";
+  std::vector<std::string> lines{fmt::format("{}{}, {}; {} not checked", errors,
+                                             counts(Severity::warning, "warning"),
+                                             counts(Severity::note, "note"), rules_not_checked(result))};
   if (result.has_unchecked_claims)
     lines.push_back("no claimed speedup or efficiency was compared with times: this is no confirmation");
   return lines;
@@ -163,35 +160,37 @@ std::vector<std::string> in_lines(const std::string& text, std::size_t width, st
   return lines;
 }
 
-void append(std::vector<std::string>& lines, const std::vector<std::string>& more) {
-  lines.insert(lines.end(), more.begin(), more.end());
+Json json_of(const std::optional<check::Figure>& figure) {
+  if (!figure) return nullptr;
+  return {{"value", figure->value}, {"low", figure->low}, {"high", figure->high}};
 }
 
 }  // namespace
 
 std::vector<std::string> check_lines(const Result& result, const CheckText& options) {
   constexpr std::size_t kOfANote = 4, kEndless = 1000000;
-  std::vector<std::string> lines;
+  std::vector<std::string> lines, tail;
+  const auto add = [&](std::vector<std::string>& to, const std::string& text, std::size_t most) {
+    std::ranges::move(in_lines(text, options.width, most), std::back_inserter(to));
+  };
   if (options.shows_all) {
-    for (const auto& finding : result.findings)
-      append(lines, in_lines(finding_text(finding, true), options.width, kEndless));
-    for (const auto& note : options.notes) append(lines, in_lines(note, options.width, kEndless));
+    for (const auto& finding : result.findings) add(lines, finding_text(finding, true), kEndless);
+    for (const auto& note : options.notes) add(lines, note, kEndless);
     std::vector<std::string> rest;
     add_all_unchecked(result, rest);
-    append(rest, totals(result));
-    for (const auto& line : rest) append(lines, in_lines(line, options.width, kEndless));
+    std::ranges::move(totals(result), std::back_inserter(rest));
+    for (const auto& line : rest) add(lines, line, kEndless);
     return lines;
   }
-  std::vector<std::string> tail;
   for (std::size_t k = 0; k < std::min<std::size_t>(options.notes.size(), 2); ++k)
-    append(tail, in_lines(options.notes[k], options.width, kOfANote));
-  if (const auto near = nearly_checked(result); !near.empty())
-    append(tail, in_lines(near, options.width, kOfANote));
+    add(tail, options.notes[k], kOfANote);
+  if (const auto near = nearly_checked(result); !near.empty()) add(tail, near, kOfANote);
   if (!result.not_checked.empty())
-    append(tail, in_lines(fmt::format("{} need columns or rows that are not there: --why lists them",
-                                      counted(rules_not_checked(result), "rule")),
-                          options.width, 1));
-  for (const auto& line : totals(result)) append(tail, in_lines(line, options.width, kOfANote));
+    add(tail,
+        fmt::format("{} need columns or rows that are not there: --why lists them",
+                    rules_not_checked(result)),
+        1);
+  for (const auto& line : totals(result)) add(tail, line, kOfANote);
   // One line is kept for what is left out.
   const std::size_t room = options.most_lines - std::min(options.most_lines, tail.size() + 1);
   std::map<Severity, std::size_t> left_out;
@@ -201,26 +200,17 @@ std::vector<std::string> check_lines(const Result& result, const CheckText& opti
     if (!left_out.empty() || lines.size() + text.size() > room)
       ++left_out[finding.severity];
     else
-      append(lines, text);
+      lines.insert(lines.end(), text.begin(), text.end());
   }
   if (!left_out.empty()) {
     std::string text;
     for (auto one = left_out.rbegin(); one != left_out.rend(); ++one)
       text += fmt::format("{}{}", text.empty() ? "" : ", ", counted(one->second, check::name(one->first)));
-    append(lines, in_lines(text + " more: --why shows them", options.width, 1));
+    add(lines, text + " more: --why shows them", 1);
   }
-  append(lines, tail);
+  lines.insert(lines.end(), tail.begin(), tail.end());
   return lines;
 }
-
-namespace {
-
-Json json_of(const std::optional<check::Figure>& figure) {
-  if (!figure) return nullptr;
-  return {{"value", figure->value}, {"low", figure->low}, {"high", figure->high}};
-}
-
-}  // namespace
 
 std::string check_json(const Result& result) {
   Json findings = Json::array(), not_checked = Json::array();
@@ -241,11 +231,9 @@ std::string check_json(const Result& result) {
   }
   for (const auto& one : result.not_checked)
     not_checked.push_back({{"rule", one.rule}, {"missing", one.missing}});
-  Json all;
-  all["findings"] = std::move(findings);
-  all["not_checked"] = std::move(not_checked);
-  all["compared"] = result.compared;
-  return dumped(all);
+  return dumped({{"findings", std::move(findings)},
+                 {"not_checked", std::move(not_checked)},
+                 {"compared", result.compared}});
 }
 
 std::string check_sarif(const Result& result) {

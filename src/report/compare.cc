@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "analysis/compare/operating_point.h"
@@ -22,38 +23,20 @@ using analysis::Pair;
 using analysis::RunComparison;
 
 Comparison::Word word_of_change(Change change) {
-  switch (change) {
-    case Change::improved:
-      return Comparison::Word::improved;
-    case Change::regressed:
-      return Comparison::Word::regressed;
-    case Change::no_change:
-      return Comparison::Word::no_change;
-    case Change::within_noise:
-      return Comparison::Word::within_noise;
-  }
-  return Comparison::Word::not_compared;
+  using enum Comparison::Word;
+  constexpr std::array kWords{improved, regressed, no_change, within_noise};  // in the order of Change
+  return kWords[static_cast<std::size_t>(change)];
 }
 
-const char* text_of_change(Change change) {
-  switch (change) {
-    case Change::improved:
-      return "improved";
-    case Change::regressed:
-      return "regressed";
-    case Change::no_change:
-      return "no change";
-    case Change::within_noise:
-      return "within noise";
-  }
-  return "";
+std::vector<const Cell*> pointers_to(const std::vector<Cell>& cells) {
+  std::vector<const Cell*> pointers;
+  for (const Cell& cell : cells) pointers.push_back(&cell);
+  return pointers;
 }
 
 /// The best cell that may be recommended; null if there is none.
 const Cell* best_of(const std::vector<Cell>& cells) {
-  std::vector<const Cell*> pointers;
-  for (const Cell& cell : cells) pointers.push_back(&cell);
-  return analysis::operating_point(pointers).best();
+  return analysis::operating_point(pointers_to(cells)).best();
 }
 
 /// 0.083 -> "8", 0.0042 -> "0.4": percent without its sign.
@@ -86,11 +69,6 @@ bool says_nothing(const Pair& pair) {
   return is_open(pair) && pair.ratio.high > kWidest * pair.ratio.low;
 }
 
-/// The mark of the more doubtful side.
-std::string mark_of_pair(const Pair& pair) {
-  return mark_of(std::max(pair.a->disturbance, pair.b->disturbance));
-}
-
 Comparison::Row row_of_pair(const Pair& pair) {
   Comparison::Row row{
       .name = words_for(*pair.a),
@@ -108,46 +86,39 @@ Comparison::Row row_of_pair(const Pair& pair) {
   }
   row.ratio = pair.ratio.median;
   row.mark = mark_of_pair(pair);
-  if (analysis::has_interval(pair.ratio)) {
-    row.low = pair.ratio.low;
-    row.high = pair.ratio.high;
-  }
+  take_interval(row, pair.ratio);
   return row;
 }
 
 /// What the words mean (as in the benchmark library Criterion).
 std::string text_about_words(const RunComparison& comparison, double noise) {
-  const bool any_doubtful = std::ranges::any_of(
-      comparison.pairs, [](const Pair& pair) { return pair.is_compared() && !mark_of_pair(pair).empty(); });
   std::string text = fmt::format(
       "Ratio: images a second of B over those of A, with the 95 % interval. Improved and regressed: all of it "
       "lies more than {} % from 1; no change: it holds 1; within noise: the difference is there, and may be "
       "smaller than that.",
       points_of_ratio(noise));
-  const bool any_of_one_run = std::any_of(comparison.pairs.begin(), comparison.pairs.end(),
-                                          [](const Pair& pair) { return pair.is_of_one_run; });
-  if (any_of_one_run)
+  if (std::ranges::any_of(comparison.pairs, &Pair::is_of_one_run))
     text += fmt::format(
         " Where each side has one run, its interval does not hold what runs differ by: {} % are asked for "
         "there; --repeats 3 measures it.",
         points_of_ratio(std::max(noise, analysis::kNoiseOfOneRun)));
-  if (any_doubtful) text += " ~ and hollow: other programs worked, or may have worked, meanwhile.";
+  if (std::ranges::any_of(comparison.pairs,
+                          [](const Pair& pair) { return pair.is_compared() && !mark_of_pair(pair).empty(); }))
+    text += " ~ and hollow: other programs worked, or may have worked, meanwhile.";
   return text;
 }
 
 /// "18 cells on both sides: 12 improved, 1 regressed, 5 without change. 2 on one side only."
 std::string text_about_numbers(const RunComparison& comparison) {
   std::vector<std::string> parts;
-  const long open = std::ranges::count_if(
-      comparison.pairs, [](const Pair& pair) { return pair.is_compared() && is_open(pair); });
+  const long open = std::ranges::count_if(comparison.pairs, is_open);
   for (const Change change : {Change::improved, Change::regressed, Change::no_change, Change::within_noise})
     if (const auto number =
             static_cast<long>(comparison.number_of(change)) - (change == Change::no_change ? open : 0);
         number > 0)
-      parts.push_back(fmt::format("{} {}", number, text_of_change(change)));
+      parts.push_back(fmt::format("{} {}", number, text_of(word_of_change(change))));
   if (open > 0) parts.push_back(fmt::format("{} not decided", open));
-  const auto refused = std::count_if(comparison.pairs.begin(), comparison.pairs.end(),
-                                     [](const Pair& pair) { return !pair.is_compared(); });
+  const auto refused = std::ranges::count(comparison.pairs, false, &Pair::is_compared);
   if (refused > 0) parts.push_back(fmt::format("{} not compared", refused));
   std::string text = fmt::format("{} on both sides", counted(comparison.pairs.size(), "cell"));
   if (!parts.empty()) text += fmt::format(": {}", fmt::join(parts, ", "));
@@ -181,8 +152,7 @@ Table differences_table(const RunComparison& comparison) {
                           {"b", "B", "", Format::text},
                           {"pairs", "pairs", "", Format::integer}}};
   for (const auto& row : comparison.differences)
-    table.rows.push_back(
-        {words(row.name), words(row.a), words(row.b), value(static_cast<double>(row.pairs))});
+    table.rows.push_back({words(row.name), words(row.a), words(row.b), value(row.pairs)});
   return table;
 }
 
@@ -225,7 +195,7 @@ std::optional<Table> accuracy_table(const RunComparison& comparison) {
     if (accuracy.difference) {
       gained = fmt::format("{:+.1f} ± {:.1f}", 100 * accuracy.difference->value,
                            100 * accuracy.difference->standard_error);
-      word = text_of_change(accuracy.change);
+      word = text_of(word_of_change(accuracy.change));
     } else {
       word = fmt::format("not compared: {}", fmt::join(accuracy.refusals, "; "));
     }
@@ -246,9 +216,7 @@ void add_warnings_of_comparison(Document& document, const RunComparison& compari
         "Nothing is compared: no cell was measured on both sides with the same workers and batches.");
     return;
   }
-  const bool any = std::any_of(comparison.pairs.begin(), comparison.pairs.end(),
-                               [](const Pair& pair) { return pair.is_compared(); });
-  if (!any)
+  if (std::ranges::none_of(comparison.pairs, &Pair::is_compared))
     document.warnings.push_back(
         fmt::format("No time is compared: {}.", fmt::join(comparison.pairs.front().refusals, "; ")));
 }
@@ -260,17 +228,14 @@ std::string headline(const RunComparison& comparison, double noise) {
   const Pair* const pair = best == nullptr ? nullptr : comparison.pair_of(best);
   if (best == nullptr) {
     if (comparison.a.empty()) return "A holds no run";
-    std::vector<const Cell*> cells;
-    for (const Cell& cell : comparison.a) cells.push_back(&cell);
+    const auto cells = pointers_to(comparison.a);
     auto why = text_about_no_best(analysis::operating_point(cells), cells);
     why.erase(why.find_last_not_of('.') + 1);
     return fmt::format("Nothing to compare with in A: {}", why);
   }
   if (pair == nullptr) return fmt::format("The best cell of A, {}, was not measured in B", words_for(*best));
-  if (!pair->is_compared())
-    return fmt::format("Not compared at the best cell of A, {}: {}", words_for(*best),
-                       pair->refusals.front());
   const std::string where = fmt::format("at the best cell of A, {}", words_for(*best));
+  if (!pair->is_compared()) return fmt::format("Not compared {}: {}", where, pair->refusals.front());
   switch (pair->change) {
     case Change::improved:
     case Change::regressed:
@@ -281,10 +246,8 @@ std::string headline(const RunComparison& comparison, double noise) {
           points_of_ratio(pair->is_of_one_run ? std::max(noise, analysis::kNoiseOfOneRun) : noise));
     case Change::no_change:
       if (says_nothing(*pair)) return fmt::format("Not decided {}: its runs differ too much", where);
-      if (is_open(*pair))
-        return fmt::format("Not decided {}: {:.2f} [{:.2f}, {:.2f}] times A", where, pair->ratio.median,
-                           pair->ratio.low, pair->ratio.high);
-      return fmt::format("No change {}: {:.2f} [{:.2f}, {:.2f}] times A", where, pair->ratio.median,
+      return fmt::format("{} {}: {:.2f} [{:.2f}, {:.2f}] times A",
+                         is_open(*pair) ? "Not decided" : "No change", where, pair->ratio.median,
                          pair->ratio.low, pair->ratio.high);
   }
   return "";
@@ -311,7 +274,7 @@ Document build_comparison(const RunComparison& comparison, const CompareOptions&
   section.blocks.push_back(plain(text_about_numbers(comparison)));
   if (const auto best = text_about_best(comparison); !best.empty()) section.blocks.push_back(plain(best));
   if (!block.rows.empty()) section.blocks.push_back(std::move(block));
-  if (auto table = accuracy_table(comparison)) section.blocks.push_back(std::move(*table));
+  add_block(section.blocks, accuracy_table(comparison));
   if (comparison.differences.empty() && !comparison.pairs.empty())
     section.blocks.push_back(plain("Nothing of the set-ups differs: these are repeats of one another."));
   if (!comparison.differences.empty()) section.blocks.push_back(differences_table(comparison));

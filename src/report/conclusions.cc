@@ -38,65 +38,6 @@ std::vector<LossesOfGroup> losses_of_groups(const Conclusions& conclusions) {
   return all;
 }
 
-}  // namespace
-
-void add_remark(std::vector<Remark>& remarks, analysis::Finding finding, const std::string& record) {
-  const std::string shape = shape_of_sentence(finding.text);
-  for (Remark& other : remarks) {
-    if (shape_of_sentence(other.finding.text) != shape) continue;
-    other.records.push_back(record);
-    return;
-  }
-  Remark& fresh = remarks.emplace_back();
-  fresh.finding = std::move(finding);
-  fresh.records.push_back(record);
-}
-
-Conclusions::Stopped Conclusions::stopped(std::string_view kind) const {
-  Stopped result;
-  for (const auto& record : records) {
-    if (record.kind != kind) continue;
-    ++result.records;
-    result.unmeasured += record.status == "interrupted" ? 1 : 0;
-  }
-  return result;
-}
-
-Conclusions::Stopped Conclusions::stopped_study() const {
-  Stopped all;
-  for (const char* kind : {"sweep", "scale", "converge"}) {
-    const Stopped one = stopped(kind);
-    all.records += one.records;
-    all.unmeasured += one.unmeasured;
-  }
-  return all;
-}
-
-bool Conclusions::is_scaled(const analysis::Cell& cell) const {
-  const auto has_cell = [&](const ScalingGroup& group) {
-    return std::ranges::find(group.rows, &cell, &ScalingRow::cell) != group.rows.end();
-  };
-  return std::ranges::any_of(weak, has_cell) || std::ranges::any_of(strong, has_cell);
-}
-
-Conclusions conclude(std::span<const measure::Record> records, double margin) {
-  Conclusions result;
-  result.records = records;
-  result.cells = analysis::make_cells(records);
-  result.weak = analysis::scaling(result.cells, Mode::weak);
-  result.strong = analysis::scaling(result.cells, Mode::strong);
-  result.losses = losses_of_groups(result);
-  result.sweeps = analysis::sweeps(result.cells);
-  result.subjects = analysis::by_subject(result.cells);
-  result.convergence = analysis::convergence(result.cells, margin);
-  result.targets = analysis::steps_to_target(result.cells);
-  for (const auto& record : records)
-    for (auto& finding : analysis::check(record)) add_remark(result.remarks, std::move(finding), record.id);
-  return result;
-}
-
-namespace {
-
 /// Of each target with a curve and with predicted steps.
 void answer_targets(Conclusions& conclusions) {
   for (const auto& target : conclusions.targets)
@@ -117,6 +58,54 @@ void answer_targets(Conclusions& conclusions) {
 }
 
 }  // namespace
+
+void add_remark(std::vector<Remark>& remarks, analysis::Finding finding, const std::string& record) {
+  const std::string shape = shape_of_sentence(finding.text);
+  for (Remark& other : remarks) {
+    if (shape_of_sentence(other.finding.text) != shape) continue;
+    other.records.push_back(record);
+    return;
+  }
+  remarks.push_back({.finding = std::move(finding), .records = {record}});
+}
+
+Conclusions::Stopped Conclusions::stopped_study() const {
+  Stopped result;
+  for (const auto& record : records) {
+    if (record.kind != "sweep" && record.kind != "scale" && record.kind != "converge") continue;
+    ++result.records;
+    result.unmeasured += record.status == "interrupted" ? 1 : 0;
+  }
+  return result;
+}
+
+std::vector<RowOfGroup> Conclusions::rows_of_scaling() const {
+  std::vector<RowOfGroup> rows;
+  for (const auto* groups : {&weak, &strong})
+    for (const ScalingGroup& group : *groups)
+      for (const ScalingRow& row : group.rows) rows.push_back({&group, &row});
+  return rows;
+}
+
+bool Conclusions::is_scaled(const analysis::Cell& cell) const {
+  return std::ranges::any_of(rows_of_scaling(), [&](const auto& one) { return one.row->cell == &cell; });
+}
+
+Conclusions conclude(std::span<const measure::Record> records, double margin) {
+  Conclusions result;
+  result.records = records;
+  result.cells = analysis::make_cells(records);
+  result.weak = analysis::scaling(result.cells, Mode::weak);
+  result.strong = analysis::scaling(result.cells, Mode::strong);
+  result.losses = losses_of_groups(result);
+  result.sweeps = analysis::sweeps(result.cells);
+  result.subjects = analysis::by_subject(result.cells);
+  result.convergence = analysis::convergence(result.cells, margin);
+  result.targets = analysis::steps_to_target(result.cells);
+  for (const auto& record : records)
+    for (auto& finding : analysis::check(record)) add_remark(result.remarks, std::move(finding), record.id);
+  return result;
+}
 
 void add_predictions(Conclusions& conclusions, const std::optional<analysis::AddedLink>& emulated) {
   constexpr std::int64_t kMostWorkers = 256;

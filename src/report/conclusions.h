@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "analysis/compare/cell.h"
@@ -38,6 +37,11 @@ struct LossesOfGroup {
   const analysis::ScalingGroup* group = nullptr;
   analysis::Mode mode = analysis::Mode::weak;
   std::vector<analysis::EfficiencyLoss> rows;  ///< by workers: those with ratios
+};
+
+struct RowOfGroup {
+  const analysis::ScalingGroup* group = nullptr;
+  const analysis::ScalingRow* row = nullptr;
 };
 
 /// What the records of a subject say about more workers.
@@ -74,18 +78,18 @@ struct Conclusions {
   std::vector<AnsweredTarget> answered_targets;  ///< by add_predictions()
   std::vector<Remark> remarks;
 
-  /// For a kind of cell ("sweep", "scale", "converge"): the number of records, and of those that were not
-  /// measured completely because the study was stopped.
+  /// The number of records of a study ("sweep", "scale", "converge"), and of those that were not measured
+  /// completely because it was stopped.
   struct Stopped {
     long records = 0, unmeasured = 0;
   };
-  [[nodiscard]] Stopped stopped(std::string_view kind) const;
-  /// For a whole study.
   [[nodiscard]] Stopped stopped_study() const;
 
   [[nodiscard]] const std::vector<analysis::ScalingGroup>& scaling(analysis::Mode mode) const {
     return mode == analysis::Mode::weak ? weak : strong;
   }
+  /// All rows, weak before strong.
+  [[nodiscard]] std::vector<RowOfGroup> rows_of_scaling() const;
   /// Whether the cell is a row of weak or of strong scaling.
   [[nodiscard]] bool is_scaled(const analysis::Cell& cell) const;
 };

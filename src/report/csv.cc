@@ -9,6 +9,7 @@
 
 #include "measure/statistics.h"
 #include "report/document.h"
+#include "report/sections/parts.h"
 #include "report/terminal_text.h"
 #include "report/text.h"
 
@@ -48,15 +49,15 @@ std::string csv_header(const Column& column, const char* suffix = "") {
 }
 
 bool has_interval(const Table& table, std::size_t column) {
-  return std::any_of(table.rows.begin(), table.rows.end(),
-                     [&](const auto& row) { return row[column].low && row[column].high; });
+  return std::ranges::any_of(table.rows,
+                             [&](const auto& row) { return row[column].low && row[column].high; });
 }
 
 /// The texts of a row's marks and notes, each once, marks first.
 std::string remarks(const std::vector<TableCell>& row) {
   std::vector<std::string> seen;
   const auto add = [&](const std::string& text) {
-    if (!text.empty() && std::find(seen.begin(), seen.end(), text) == seen.end()) seen.push_back(text);
+    if (!text.empty() && std::ranges::find(seen, text) == seen.end()) seen.push_back(text);
   };
   for (const TableCell& cell : row) {
     std::istringstream marks(cell.mark);
@@ -66,34 +67,7 @@ std::string remarks(const std::vector<TableCell>& row) {
   return fmt::format("{}", fmt::join(seen, "; "));
 }
 
-void add_csv(std::vector<CsvFile>& files, const Table& table) {
-  files.push_back({table.id, to_csv(table), true});
-}
-void add_csv(std::vector<CsvFile>& files, const Plot& plot) {
-  files.push_back({plot.id, to_csv(plot), false});
-}
-void add_csv(std::vector<CsvFile>& files, const Figure& figure) {
-  for (const Figure::View& view : figure.views) add_csv(files, as_plot(figure, view));
-}
-void add_csv(std::vector<CsvFile>& files, const Waterfall& waterfall) {
-  add_csv(files, as_table(waterfall));
-  if (!waterfall.bars.empty()) add_csv(files, bars_as_table(waterfall));
-}
-void add_csv(std::vector<CsvFile>& files, const Comparison& comparison) {
-  add_csv(files, as_table(comparison));
-}
-void add_csv(std::vector<CsvFile>& files, const Heatmap& heatmap) { add_csv(files, as_table(heatmap)); }
-void add_csv(std::vector<CsvFile>& files, const Gallery& gallery) { add_csv(files, gallery.table); }
-void add_csv(std::vector<CsvFile>& files, const Timeline& timeline) { add_csv(files, as_table(timeline)); }
-void add_csv(std::vector<CsvFile>& files, const Strip& strip) { add_csv(files, as_table(strip)); }
-// Blocks without figures of their own.
-void add_csv(std::vector<CsvFile>&, const Paragraph&) {}
-void add_csv(std::vector<CsvFile>&, const Answer&) {}
-void add_csv(std::vector<CsvFile>&, const Next&) {}
-
-}  // namespace
-
-Table as_table(const Waterfall& waterfall) {
+Table table_of_drawing(const Waterfall& waterfall) {
   Table table{.id = waterfall.id,
               .title = waterfall.finding,
               .definition = waterfall.note,
@@ -112,10 +86,98 @@ Table as_table(const Waterfall& waterfall) {
                            .mark = change.is_noise ? "~" : ""},
                           {.text = change.hint}});
   add(waterfall.to_name, waterfall.to);
-  if (std::any_of(waterfall.changes.begin(), waterfall.changes.end(),
-                  [](const auto& change) { return change.is_noise; }))
+  if (std::ranges::any_of(waterfall.changes, &Waterfall::Change::is_noise))
     table.footnotes.emplace_back("~ within noise: the interval holds 0.");
   return table;
+}
+
+/// A row per span, in the order of the spans.
+Table table_of_drawing(const Timeline& timeline) {
+  Table table{.id = timeline.id,
+              .title = timeline.finding,
+              .definition = timeline.note,
+              .columns = {{.key = "lane", .label = "lane"},
+                          {.key = "phase", .label = "phase"},
+                          {.key = "begin", .label = "begin", .unit = "s", .format = Format::milliseconds},
+                          {.key = "end", .label = "end", .unit = "s", .format = Format::milliseconds}}};
+  for (const auto& span : timeline.spans)
+    table.rows.push_back({{.text = timeline.lanes[static_cast<std::size_t>(span.lane)]},
+                          {.text = timeline.phases[static_cast<std::size_t>(span.phase)]},
+                          {.value = span.begin},
+                          {.value = span.end}});
+  return table;
+}
+
+Table table_of_drawing(const Comparison& comparison) {
+  Table table{.id = comparison.id,
+              .title = comparison.finding,
+              .definition = comparison.note,
+              .columns = {{.key = "pair", .label = "pair"},
+                          {.key = "ratio", .label = comparison.name_of_ratio, .format = Format::fixed3},
+                          {.key = "word", .label = "is"},
+                          {.key = "before", .label = "A"},
+                          {.key = "after", .label = "B"},
+                          {.key = "why", .label = "why not compared"}}};
+  for (const auto& row : comparison.rows)
+    table.rows.push_back({{.text = row.name},
+                          {.text = row.ratio ? "" : "-",
+                           .value = row.ratio,
+                           .low = row.low,
+                           .high = row.high,
+                           .mark = row.mark},
+                          {.text = text_of(row.word)},
+                          {.text = row.before},
+                          {.text = row.after},
+                          {.text = row.why}});
+  return table;
+}
+
+Table table_of_drawing(const Heatmap& heatmap) {
+  Table table{.id = heatmap.id,
+              .title = heatmap.finding,
+              .definition = heatmap.note,
+              .columns = {{.key = "row", .label = heatmap.row_label + " \\ " + heatmap.column_label}}};
+  for (const auto& name : heatmap.columns)
+    table.columns.push_back({.key = name, .label = name, .format = heatmap.value.format});
+  for (std::size_t row = 0; row < heatmap.rows.size(); ++row) {
+    auto& cells = table.rows.emplace_back();
+    cells.push_back({.text = heatmap.rows[row]});
+    for (std::size_t column = 0; column < heatmap.columns.size(); ++column) {
+      const auto& cell = heatmap.cells[row * heatmap.columns.size() + column];
+      cells.push_back({.text = "-",
+                       .value = cell.value,
+                       .low = cell.low,
+                       .high = cell.high,
+                       .mark = cell.mark,
+                       .note = cell.note});
+    }
+  }
+  return table;
+}
+
+// The tables of each kind of block.
+std::vector<Table> tables_of_kind(const Table& table) { return {table}; }
+std::vector<Table> tables_of_kind(const Gallery& gallery) { return {gallery.table}; }
+std::vector<Table> tables_of_kind(const Waterfall& waterfall) {
+  if (waterfall.bars.empty()) return {table_of_drawing(waterfall)};
+  return {table_of_drawing(waterfall), bars_as_table(waterfall)};
+}
+template <typename Drawing>
+std::vector<Table> tables_of_kind(const Drawing& drawing) {
+  return {table_of_drawing(drawing)};
+}
+std::vector<Table> tables_of_kind(const Strip& strip) { return {as_table(strip)}; }
+// Points of lines are no table, and sentences have no figures of their own.
+std::vector<Table> tables_of_kind(const Plot&) { return {}; }
+std::vector<Table> tables_of_kind(const Figure&) { return {}; }
+std::vector<Table> tables_of_kind(const Paragraph&) { return {}; }
+std::vector<Table> tables_of_kind(const Answer&) { return {}; }
+std::vector<Table> tables_of_kind(const Next&) { return {}; }
+
+}  // namespace
+
+std::vector<Table> tables_of(const Block& block) {
+  return std::visit([](const auto& one) { return tables_of_kind(one); }, block);
 }
 
 Table bars_as_table(const Waterfall& waterfall) {
@@ -136,58 +198,15 @@ Table bars_as_table(const Waterfall& waterfall) {
   return table;
 }
 
-Table as_table(const Timeline& timeline) {
-  Table table{.id = timeline.id,
-              .title = timeline.finding,
-              .definition = timeline.note,
-              .columns = {{.key = "lane", .label = "lane"},
-                          {.key = "phase", .label = "phase"},
-                          {.key = "begin", .label = "begin", .unit = "s", .format = Format::milliseconds},
-                          {.key = "end", .label = "end", .unit = "s", .format = Format::milliseconds}}};
-  for (const auto& span : timeline.spans)
-    table.rows.push_back({{.text = timeline.lanes[static_cast<std::size_t>(span.lane)]},
-                          {.text = timeline.phases[static_cast<std::size_t>(span.phase)]},
-                          {.value = span.begin},
-                          {.value = span.end}});
-  return table;
-}
-
-Table as_table(const Comparison& comparison) {
-  Table table{.id = comparison.id,
-              .title = comparison.finding,
-              .definition = comparison.note,
-              .columns = {{.key = "pair", .label = "pair"},
-                          {.key = "ratio", .label = comparison.name_of_ratio, .format = Format::fixed3},
-                          {.key = "word", .label = "is"},
-                          {.key = "before", .label = "A"},
-                          {.key = "after", .label = "B"},
-                          {.key = "why", .label = "why not compared"}}};
-  for (const auto& row : comparison.rows)
-    table.rows.push_back({{.text = row.name},
-                          {.text = row.ratio ? "" : "-",
-                           .value = row.ratio,
-                           .low = row.low,
-                           .high = row.high,
-                           .mark = row.mark},
-                          {.text = std::string(text_of(row.word))},
-                          {.text = row.before},
-                          {.text = row.after},
-                          {.text = row.why}});
-  return table;
-}
-
 Table as_table(const Strip& strip) {
-  const auto ms = [](const char* key, const char* label) {
-    return Column{.key = key, .label = label, .unit = "s", .format = Format::milliseconds};
-  };
   Table table{.id = strip.id,
               .title = strip.finding,
               .definition = strip.note,
               .columns = {{.key = "configuration", .label = "configuration"},
                           {.key = "record", .label = "record"},
-                          ms("fastest", "fastest step"),
-                          ms("median", "median"),
-                          ms("slowest", "slowest"),
+                          in_ms("fastest", "fastest step"),
+                          in_ms("median", "median"),
+                          in_ms("slowest", "slowest"),
                           {.key = "steps", .label = "steps"},
                           {.key = "others", .label = "others", .unit = "cores", .format = Format::fixed2}}};
   for (const Strip::Window& window : strip.windows) {
@@ -201,29 +220,6 @@ Table as_table(const Strip& strip) {
                           step(std::ranges::max(window.high)),
                           {.text = drawn_in_bars(window.middle)},
                           {.text = "-", .value = window.others_cores}});
-  }
-  return table;
-}
-
-Table as_table(const Heatmap& heatmap) {
-  Table table{.id = heatmap.id,
-              .title = heatmap.finding,
-              .definition = heatmap.note,
-              .columns = {{.key = "row", .label = heatmap.row_label + " \\ " + heatmap.column_label}}};
-  for (const auto& name : heatmap.columns)
-    table.columns.push_back({.key = name, .label = name, .format = heatmap.value.format});
-  for (std::size_t row = 0; row < heatmap.rows.size(); ++row) {
-    auto& cells = table.rows.emplace_back();
-    cells.push_back({.text = heatmap.rows[row]});
-    for (std::size_t column = 0; column < heatmap.columns.size(); ++column) {
-      const auto& cell = heatmap.cells[row * heatmap.columns.size() + column];
-      cells.push_back({.text = "-",
-                       .value = cell.value,
-                       .low = cell.low,
-                       .high = cell.high,
-                       .mark = cell.mark,
-                       .note = cell.note});
-    }
   }
   return table;
 }
@@ -252,8 +248,8 @@ std::string to_csv(const Table& table) {
     line.push_back(csv_header(table.columns[i], "_low"));
     line.push_back(csv_header(table.columns[i], "_high"));
   }
-  const bool with_remarks = std::any_of(table.rows.begin(), table.rows.end(),
-                                        [](const auto& row) { return !remarks(row).empty(); });
+  const bool with_remarks =
+      std::ranges::any_of(table.rows, [](const auto& row) { return !remarks(row).empty(); });
   if (with_remarks) line.emplace_back("remarks");
   std::string out = fmt::format("{}\n", fmt::join(line, ","));
   for (const auto& row : table.rows) {
@@ -290,12 +286,21 @@ std::string to_csv(const Plot& plot) {
 
 std::vector<CsvFile> csv_files(const Document& document) {
   std::vector<CsvFile> files;
-  if (!document.expectations.empty()) add_csv(files, as_table(document.expectations));
-  for (const Section& section : document.sections)
-    for (const Block& block : section.blocks)
-      std::visit([&](const auto& one) { add_csv(files, one); }, block);
   OwnNames names;
-  for (CsvFile& file : files) file.name = names.next(file.name);
+  const auto add_table = [&](const Table& table) {
+    files.push_back({names.next(table.id), to_csv(table), true});
+  };
+  const auto add_plot = [&](const Plot& plot) {
+    files.push_back({names.next(plot.id), to_csv(plot), false});
+  };
+  if (!document.expectations.empty()) add_table(as_table(document.expectations));
+  for (const Section& section : document.sections)
+    for (const Block& block : section.blocks) {
+      std::ranges::for_each(tables_of(block), add_table);
+      if (const auto* plot = std::get_if<Plot>(&block)) add_plot(*plot);
+      if (const auto* figure = std::get_if<Figure>(&block))
+        for (const Figure::View& view : figure->views) add_plot(as_plot(*figure, view));
+    }
   return files;
 }
 

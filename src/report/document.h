@@ -386,17 +386,13 @@ struct Figures {
 
 // Converts a report's drawings to tables, for renderers that cannot draw and for CSV.
 
-[[nodiscard]] Table as_table(const Waterfall& waterfall);
-/// Its bars, a row each: the parts of a step and the remainder to 1.
+/// A table as it is, a gallery's, or those that say the same as a drawing; none for other blocks.
+[[nodiscard]] std::vector<Table> tables_of(const Block& block);
+/// The bars of a waterfall, a row each: the parts of a step and the remainder to 1.
 [[nodiscard]] Table bars_as_table(const Waterfall& waterfall);
-/// A row per span, in the order of the spans.
-[[nodiscard]] Table as_table(const Timeline& timeline);
-[[nodiscard]] Table as_table(const Comparison& comparison);
 /// A row per window: its fastest, median and slowest step, its steps as a line of letters, others' cores.
 [[nodiscard]] Table as_table(const Strip& strip);
 [[nodiscard]] Table as_table(const std::vector<Expectation>& expectations);
-/// Its rows and columns; marks and intervals as in any table.
-[[nodiscard]] Table as_table(const Heatmap& heatmap);
 /// The points of one view; its id is the figure's followed by the view's name.
 [[nodiscard]] Plot as_plot(const Figure& figure, const Figure::View& view);
 

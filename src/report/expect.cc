@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -20,6 +20,9 @@
 namespace paceline::report {
 namespace {
 
+using analysis::Cell;
+using analysis::Parts;
+using analysis::ScalingRow;
 using measure::Disturbance;
 
 /// A figure of one subject, and to which sides its true value may lie beyond its interval.
@@ -46,7 +49,7 @@ Measured no_operating_point(const Subject& subject) {
 }
 
 /// Takes over what makes times of the cell doubtful.
-void doubt(Measured& measured, const Subject& subject, const analysis::Cell& cell, Beside beside) {
+void doubt(Measured& measured, const Subject& subject, const Cell& cell, Beside beside) {
   measured.mark = subject.point.choice.constant_load && cell.disturbance != Disturbance::none
                       ? "machine as it is"
                       : doubt_of(cell);
@@ -60,59 +63,42 @@ void doubt(Measured& measured, const Subject& subject, const analysis::Cell& cel
   }
 }
 
-Measured of_estimate(const Subject& subject, const analysis::Cell& cell, const analysis::Estimate& estimate,
+Measured of_estimate(const Subject& subject, const Cell& cell, const analysis::Estimate& estimate,
                      Beside beside) {
   Measured measured{.value = estimate.median,
                     .of = fmt::format("{}, batch {}", way_of(cell), cell.local_batch)};
-  if (analysis::has_interval(estimate)) {
-    measured.low = estimate.low;
-    measured.high = estimate.high;
-  }
+  take_interval(measured, estimate);
   doubt(measured, subject, cell, beside);
   return measured;
 }
 
-Measured measure_throughput(const Subject& subject) {
+Measured of_best(const Subject& subject, analysis::Estimate Cell::*figure, Beside beside) {
   const auto* best = subject.best();
-  return best == nullptr ? no_operating_point(subject)
-                         : of_estimate(subject, *best, best->images_per_s, Beside::higher);
-}
-
-Measured measure_step_time(const Subject& subject) {
-  const auto* best = subject.best();
-  return best == nullptr ? no_operating_point(subject)
-                         : of_estimate(subject, *best, best->step_s, Beside::lower);
+  return best == nullptr ? no_operating_point(subject) : of_estimate(subject, *best, best->*figure, beside);
 }
 
 Measured measure_epoch_time(const Subject& subject) {
-  const auto* best = subject.best();
-  if (best == nullptr) return no_operating_point(subject);
-  auto measured = of_estimate(subject, *best, best->epoch_s, Beside::lower);
-  if (!best->epoch_measured) measured.mark += measured.mark.empty() ? "est." : ", est.";
+  auto measured = of_best(subject, &Cell::epoch_s, Beside::lower);
+  if (measured.value && !subject.best()->epoch_measured)
+    measured.mark += measured.mark.empty() ? "est." : ", est.";
   return measured;
 }
 
 /// The row of scaling that the answers are about, else the fastest one with ratios and a core for each
 /// thread.
-struct RowOfGroup {
-  const analysis::ScalingGroup* group = nullptr;
-  const analysis::ScalingRow* row = nullptr;
-};
 RowOfGroup row_to_judge(const Subject& subject) {
   if (subject.row != nullptr) return {subject.group, subject.row};
   RowOfGroup found;
-  for (const auto* groups : {&subject.conclusions.weak, &subject.conclusions.strong})
-    for (const auto& group : *groups)
-      for (const auto& row : group.rows)
-        if (group.subject == subject.cells.name && row.has_ratios && !row.is_baseline &&
-            !row.cell->oversubscribed &&
-            (found.row == nullptr || row.cell->images_per_s.median > found.row->cell->images_per_s.median))
-          found = {&group, &row};
+  for (const auto& [group, row] : subject.conclusions.rows_of_scaling())
+    if (group->subject == subject.cells.name && row->has_ratios && !row->is_baseline &&
+        !row->cell->oversubscribed &&
+        (found.row == nullptr || row->cell->images_per_s.median > found.row->cell->images_per_s.median))
+      found = {group, row};
   return found;
 }
 
 /// A ratio to fewer workers: other programs beside them make it too high, beside the others too low.
-Measured ratio_of_row(const Subject& subject, analysis::Estimate analysis::ScalingRow::*ratio) {
+Measured ratio_of_row(const Subject& subject, analysis::Estimate ScalingRow::*ratio) {
   const auto [group, row] = row_to_judge(subject);
   if (row == nullptr) return nothing("No run of several workers has a baseline of fewer");
   auto measured = of_estimate(subject, *row->cell, row->*ratio, Beside::higher);
@@ -126,34 +112,15 @@ Measured ratio_of_row(const Subject& subject, analysis::Estimate analysis::Scali
   return measured;
 }
 
-Measured measure_efficiency(const Subject& subject) {
-  return ratio_of_row(subject, &analysis::ScalingRow::efficiency);
-}
-Measured measure_speedup(const Subject& subject) {
-  return ratio_of_row(subject, &analysis::ScalingRow::speedup);
-}
-
 /// A part of the mean step, as the answer to "What limits?" counts it.
-Measured share(const Subject& subject, double (*seconds)(const analysis::Parts&)) {
+template <typename Seconds>
+Measured share(const Subject& subject, Seconds seconds) {
   const auto* best = subject.best();
   if (best == nullptr) return no_operating_point(subject);
   const auto parts = analysis::breakdown(*best).mean;
-  Measured measured{.value = seconds(parts) / parts.total(), .of = way_of(*best)};
+  Measured measured{.value = std::invoke(seconds, parts) / parts.total(), .of = way_of(*best)};
   doubt(measured, subject, *best, Beside::unknown);
   return measured;
-}
-
-Measured measure_compute(const Subject& subject) {
-  return share(subject, [](const analysis::Parts& parts) { return parts.compute(); });
-}
-Measured measure_waiting(const Subject& subject) {
-  return share(subject, [](const analysis::Parts& parts) { return parts.exposed_wait; });
-}
-Measured measure_data(const Subject& subject) {
-  return share(subject, [](const analysis::Parts& parts) { return parts.data_wait; });
-}
-Measured measure_communication(const Subject& subject) {
-  return share(subject, [](const analysis::Parts& parts) { return parts.exposed_transfer; });
 }
 
 /// The figure of an answer, as the page shows it.
@@ -195,18 +162,20 @@ struct FigureRow {
   const char* unit;  ///< "" of a ratio, which is shown in percent; "x" of one that is not
   Measured (*measure)(const Subject&);
 };
-constexpr FigureRow kFigures[] = {{"throughput", "images/s", measure_throughput},
-                                  {"step_s", "s", measure_step_time},
-                                  {"epoch_s", "s", measure_epoch_time},
-                                  {"efficiency", "", measure_efficiency},
-                                  {"speedup", "x", measure_speedup},
-                                  {"compute", "", measure_compute},
-                                  {"waiting", "", measure_waiting},
-                                  {"data", "", measure_data},
-                                  {"communication", "", measure_communication},
-                                  {"busbw", "GB/s", measure_busbw},
-                                  {"accuracy", "", measure_accuracy},
-                                  {"memory_gb", "GB", measure_memory}};
+constexpr FigureRow kFigures[] = {
+    {"throughput", "images/s",
+     [](const Subject& of) { return of_best(of, &Cell::images_per_s, Beside::higher); }},
+    {"step_s", "s", [](const Subject& of) { return of_best(of, &Cell::step_s, Beside::lower); }},
+    {"epoch_s", "s", measure_epoch_time},
+    {"efficiency", "", [](const Subject& of) { return ratio_of_row(of, &ScalingRow::efficiency); }},
+    {"speedup", "x", [](const Subject& of) { return ratio_of_row(of, &ScalingRow::speedup); }},
+    {"compute", "", [](const Subject& of) { return share(of, &Parts::compute); }},
+    {"waiting", "", [](const Subject& of) { return share(of, &Parts::exposed_wait); }},
+    {"data", "", [](const Subject& of) { return share(of, &Parts::data_wait); }},
+    {"communication", "", [](const Subject& of) { return share(of, &Parts::exposed_transfer); }},
+    {"busbw", "GB/s", measure_busbw},
+    {"accuracy", "", measure_accuracy},
+    {"memory_gb", "GB", measure_memory}};
 
 std::string text_of_value(const FigureRow& row, double value) {
   return *row.unit == '\0' ? percent(value) : number(value);
@@ -223,18 +192,18 @@ std::string text_of_figure(const FigureRow& row, const Measured& measured) {
   return text + (measured.of.empty() ? "" : fmt::format(" ({})", measured.of));
 }
 
+struct Sign {
+  std::string_view text;
+  bool (*holds)(double value, double bound);
+};
+/// In the order of Bound::Is.
+constexpr Sign kSigns[] = {{">=", [](double value, double bound) { return value >= bound; }},
+                           {">", [](double value, double bound) { return value > bound; }},
+                           {"<=", [](double value, double bound) { return value <= bound; }},
+                           {"<", [](double value, double bound) { return value < bound; }}};
+
 bool holds(const Bound& bound, double value) {
-  switch (bound.is) {
-    case Bound::Is::at_least:
-      return value >= bound.value;
-    case Bound::Is::above:
-      return value > bound.value;
-    case Bound::Is::at_most:
-      return value <= bound.value;
-    case Bound::Is::below:
-      return value < bound.value;
-  }
-  return false;
+  return kSigns[static_cast<std::size_t>(bound.is)].holds(value, bound.value);
 }
 
 Expectation judged(const Bound& bound, const Subject& subject) {
@@ -290,12 +259,11 @@ Bound read_bound(std::string_view typed) {
   const auto row = std::ranges::find_if(kFigures, [&](const FigureRow& one) { return one.name == name; });
   if (row == std::end(kFigures))
     base::fail(base::ErrorKind::usage, "names no figure with '{}'; figures are {}", name, names_of_figures());
-  constexpr std::array<std::string_view, 4> kSigns{">=", ">", "<=", "<"};
-  const auto place = std::ranges::find(kSigns, sign);
-  if (place == kSigns.end())
+  const auto place = std::ranges::find(kSigns, sign, &Sign::text);
+  if (place == std::end(kSigns))
     base::fail(base::ErrorKind::usage, "must compare by >=, >, <= or <, got '{}'", typed);
   Bound bound{.figure = static_cast<std::size_t>(row - kFigures),
-              .is = static_cast<Bound::Is>(place - kSigns.begin()),
+              .is = static_cast<Bound::Is>(place - kSigns),
               .text = fmt::format("{} {} {}", name, sign, value)};
   const bool is_percent = value.ends_with('%');
   if (is_percent) value.pop_back();

@@ -24,7 +24,7 @@ std::string ms(const analysis::Estimate& seconds) {
 }
 
 std::string name_of_cell(const Cell& cell) {
-  return fmt::format("{}, {} images{}", way_of(cell), integer(static_cast<double>(cell.local_batch)),
+  return fmt::format("{}, {} images{}", way_of(cell), integer(cell.local_batch),
                      cell.workers > 1 ? " each" : "");
 }
 
@@ -45,7 +45,7 @@ std::string verdict_of_answer(const Answer& answer) {
 
 Section section_of(const std::string& id, const Answer& answer, const char* rule) {
   Section section{.id = id, .title = answer.question.empty() ? "The operating point" : answer.question};
-  std::string figure = answer.unit.empty() ? answer.figure : fmt::format("{} {}", answer.figure, answer.unit);
+  std::string figure = figure_with_unit(answer);
   if (figure.ends_with('.')) figure.pop_back();
   section.blocks.emplace_back(
       finding(fmt::format("{} ({}). {}", figure, verdict_of_answer(answer), answer.sentence)));
@@ -55,41 +55,38 @@ Section section_of(const std::string& id, const Answer& answer, const char* rule
 
 void add_text(Section& section, std::string text) { section.blocks.emplace_back(plain(std::move(text))); }
 
-/// Adds which cells may be faster than they were measured.
-void add_unsettled(Section& section, const analysis::Choice& choice,
-                   const std::vector<const Cell*>& compared) {
+/// At most four of `cells` in words, and how many more there are.
+template <typename Text>
+std::string first_of(const std::vector<const Cell*>& cells, Text text) {
   constexpr std::size_t kMost = 4;
   std::vector<std::string> texts;
-  for (std::size_t i = 0; i < std::min(kMost, choice.unsettled.size()); ++i) {
-    const Cell& cell = *choice.unsettled[i];
-    texts.push_back(fmt::format("{} ({}, may reach {})", name_of_cell(cell), mark_of(cell.disturbance),
-                                number(analysis::possible_rate(cell, compared))));
-  }
-  if (choice.unsettled.size() > kMost)
-    texts.push_back(fmt::format("{} more", choice.unsettled.size() - kMost));
-  if (!texts.empty()) add_text(section, fmt::format("Not settled: {}.", listed(texts)));
+  for (std::size_t i = 0; i < std::min(kMost, cells.size()); ++i) texts.push_back(text(*cells[i]));
+  if (cells.size() > kMost) texts.push_back(fmt::format("{} more", cells.size() - kMost));
+  return listed(texts);
 }
 
-/// Adds which intervals overlap, in numbers.
+/// Adds which cells may be faster than they were measured, and which intervals overlap, in numbers.
 void add_standing(Section& section, const analysis::Choice& choice,
                   const std::vector<const Cell*>& compared) {
   if (choice.best == nullptr) return;
-  add_unsettled(section, choice, compared);
-  constexpr std::size_t kMost = 4;
+  const auto possible = [&](const Cell& cell) {
+    return fmt::format("{} ({}, may reach {})", name_of_cell(cell), mark_of(cell.disturbance),
+                       number(analysis::possible_rate(cell, compared)));
+  };
+  const auto reached = [](const Cell& cell) {
+    return fmt::format("{} (up to {})", name_of_cell(cell), number(cell.images_per_s.high));
+  };
+  if (!choice.unsettled.empty())
+    add_text(section, fmt::format("Not settled: {}.", first_of(choice.unsettled, possible)));
   const auto& best = choice.best->images_per_s;
   if (choice.overlap.empty())
     return add_text(
         section,
         fmt::format("No other interval reaches {} images/s, the lower end of the best's.", number(best.low)));
-  std::vector<std::string> others;
-  for (std::size_t i = 0; i < std::min(kMost, choice.overlap.size()); ++i)
-    others.push_back(fmt::format("{} (up to {})", name_of_cell(*choice.overlap[i]),
-                                 number(choice.overlap[i]->images_per_s.high)));
-  if (choice.overlap.size() > kMost) others.push_back(fmt::format("{} more", choice.overlap.size() - kMost));
   add_text(section,
            fmt::format("The best's interval begins at {} images/s, which others reach: {}. A tie would lie "
                        "above {} % of its median, {}.",
-                       number(best.low), listed(others), 100 * (1 - analysis::kTie),
+                       number(best.low), first_of(choice.overlap, reached), 100 * (1 - analysis::kTie),
                        number((1 - analysis::kTie) * best.median)));
 }
 
@@ -154,15 +151,13 @@ Section workers_section(const Subject& subject) {
   if (subject.row != nullptr) {
     const Cell& baseline = *subject.group->baseline;
     const Cell& best = *subject.best();
-    const bool is_weak = baseline.local_batch == best.local_batch;
-    add_text(
-        section,
-        fmt::format("{} = {} / {} = {}; {} = {}.", is_weak ? "E" : "S", ms(baseline.step_s), ms(best.step_s),
-                    is_weak ? with_interval(subject.row->efficiency, Format::percent1)
-                            : with_interval(subject.row->speedup, Format::fixed2),
-                    is_weak ? fmt::format("{} E", best.workers) : fmt::format("E = S / {}", best.workers),
-                    is_weak ? with_interval(subject.row->speedup, Format::fixed2)
-                            : with_interval(subject.row->efficiency, Format::percent1)));
+    const auto times = fmt::format("{} / {}", ms(baseline.step_s), ms(best.step_s));
+    const auto efficiency = with_interval(subject.row->efficiency, Format::percent1),
+               speedup = with_interval(subject.row->speedup, Format::fixed2);
+    add_text(section,
+             baseline.local_batch == best.local_batch
+                 ? fmt::format("E = {} = {}; {} E = {}.", times, efficiency, best.workers, speedup)
+                 : fmt::format("S = {} = {}; E = S / {} = {}.", times, speedup, best.workers, efficiency));
   }
   if (cells.size() > 1) add_standing(section, analysis::fastest(cells), cells);
   return section;
@@ -245,9 +240,9 @@ Section accuracy(const Subject& subject) {
                  "sqrt(p (1 - p) / n), with the spread over seeds; what one seed shows is never clear.");
   if (answer.certainty == Certainty::not_measured) return section;
   for (const auto& one : subject.conclusions.convergence->variants) {
-    std::string text = fmt::format("{}: {} ± {} points after {} updates, {}", one.name, percent(one.accuracy),
-                                   number(100 * one.standard_error),
-                                   integer(static_cast<double>(one.updates)), counted(one.seeds, "seed"));
+    std::string text =
+        fmt::format("{}: {} ± {} points after {} updates, {}", one.name, percent(one.accuracy),
+                    number(100 * one.standard_error), integer(one.updates), counted(one.seeds, "seed"));
     if (one.to_baseline)
       text += fmt::format("; {:+.1f} points to the baseline, standard error {:.1f}: {}",
                           100 * one.to_baseline->value, 100 * one.to_baseline->standard_error,
@@ -259,7 +254,7 @@ Section accuracy(const Subject& subject) {
 
 Section steps_section(const Subject& subject) {
   Section section{.id = "steps", .title = "What was measured, step by step"};
-  if (auto strip = step_strip(subject)) section.blocks.emplace_back(std::move(*strip));
+  add_block(section.blocks, step_strip(subject));
   return section;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "report/document.h"
@@ -18,12 +19,14 @@ using Json = nlohmann::ordered_json;
 
 /// Seven digits: more than any figure here is accurate to, and half the size of all digits. JSON has no NaN
 /// and no infinity, so a value that is not finite is left out.
-Json json_number(const std::optional<double>& value) {
-  if (!value || !std::isfinite(*value)) return nullptr;
+Json json(double value) {
+  if (!std::isfinite(value)) return nullptr;
   constexpr double kExact = 1e15;  // whole numbers such as bytes and parameters stay exact
-  if (*value == std::trunc(*value) && std::abs(*value) < kExact) return static_cast<std::int64_t>(*value);
-  return std::strtod(fmt::format("{:.7g}", *value).c_str(), nullptr);
+  if (value == std::trunc(value) && std::abs(value) < kExact) return static_cast<std::int64_t>(value);
+  return std::strtod(fmt::format("{:.7g}", value).c_str(), nullptr);
 }
+Json json(const std::optional<double>& value) { return value ? json(*value) : Json(nullptr); }
+Json json(const std::string& text) { return text; }
 
 bool is_nothing(const Json& value) {
   return value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty()) ||
@@ -37,7 +40,7 @@ void add_list(Json& into, const char* name, const std::vector<Thing>& things, Ge
   Json list = Json::array();
   bool is_empty = true;
   for (const Thing& thing : things) {
-    list.push_back(get(thing));
+    list.push_back(json(std::invoke(get, thing)));
     is_empty = is_empty && is_nothing(list.back());
   }
   if (!is_empty || is_always_there) into[name] = std::move(list);
@@ -52,6 +55,8 @@ Json json(const Waterfall::Bar& bar);
 Json json(const Comparison::Row& row);
 Json json(const Strip::Window& window);
 Json json(const Expectation& one);
+Json json(const analysis::ClosedForm::Workers& one);
+Json json(const analysis::ClosedForm::Batch& one);
 
 template <typename Thing>
 Json list_of(const std::vector<Thing>& things) {
@@ -64,20 +69,18 @@ Json json(const Axis& axis) { return {{"label", axis.label}, {"unit", axis.unit}
 
 Json json(const Series& series) {
   Json one{{"name", series.name}, {"dashed", series.dashed}, {"hidden", series.hidden}};
-  add_list(
-      one, "x", series.points, [](const Point& point) { return json_number(point.x); }, true);
-  add_list(
-      one, "y", series.points, [](const Point& point) { return json_number(point.y); }, true);
-  add_list(one, "low", series.points, [](const Point& point) { return json_number(point.low); });
-  add_list(one, "high", series.points, [](const Point& point) { return json_number(point.high); });
-  add_list(one, "mark", series.points, [](const Point& point) { return Json(point.mark); });
-  add_list(one, "record", series.points, [](const Point& point) { return Json(point.record); });
-  add_list(one, "n", series.points, [](const Point& point) { return Json(point.n); });
+  add_list(one, "x", series.points, &Point::x, true);
+  add_list(one, "y", series.points, &Point::y, true);
+  add_list(one, "low", series.points, &Point::low);
+  add_list(one, "high", series.points, &Point::high);
+  add_list(one, "mark", series.points, &Point::mark);
+  add_list(one, "record", series.points, &Point::record);
+  add_list(one, "n", series.points, &Point::n);
   return one;
 }
 
 Json json(const Paragraph& paragraph) {
-  return {{"type", "paragraph"}, {"tone", std::string(name(paragraph.tone))}, {"text", paragraph.text}};
+  return {{"type", "paragraph"}, {"tone", name(paragraph.tone)}, {"text", paragraph.text}};
 }
 
 Json json(const Table& table) {
@@ -87,17 +90,17 @@ Json json(const Table& table) {
     Json one{{"key", column.key},
              {"label", column.label},
              {"unit", column.unit},
-             {"format", std::string(name(column.format))},
+             {"format", name(column.format)},
              {"group", column.group}};
-    const auto cells = [&](const char* field, auto get) {
-      add_list(one, field, table.rows, [&](const auto& row) { return get(row[i]); });
+    const auto cells = [&](const char* field, auto member) {
+      add_list(one, field, table.rows, [&](const auto& row) { return row[i].*member; });
     };
-    cells("text", [](const TableCell& cell) { return Json(cell.text); });
-    cells("value", [](const TableCell& cell) { return json_number(cell.value); });
-    cells("low", [](const TableCell& cell) { return json_number(cell.low); });
-    cells("high", [](const TableCell& cell) { return json_number(cell.high); });
-    cells("mark", [](const TableCell& cell) { return Json(cell.mark); });
-    cells("note", [](const TableCell& cell) { return Json(cell.note); });
+    cells("text", &TableCell::text);
+    cells("value", &TableCell::value);
+    cells("low", &TableCell::low);
+    cells("high", &TableCell::high);
+    cells("mark", &TableCell::mark);
+    cells("note", &TableCell::note);
     columns.push_back(std::move(one));
   }
   return {{"type", "table"},
@@ -112,7 +115,7 @@ Json json(const Table& table) {
 Json json(const Plot& plot) {
   return {{"type", "plot"},
           {"id", plot.id},
-          {"kind", std::string(name(plot.kind))},
+          {"kind", name(plot.kind)},
           {"title", plot.title},
           {"caption", plot.caption},
           {"x", json(plot.x)},
@@ -125,32 +128,26 @@ Json json(const Answer& answer) {
   Json one{{"type", "answer"},
            {"id", answer.id},
            {"question", answer.question},
-           {"certainty", std::string(name(answer.certainty))},
+           {"certainty", name(answer.certainty)},
            {"chip", answer.chip},
            {"figure", answer.figure},
            {"unit", answer.unit},
            {"sentence", answer.sentence},
-           {"value", json_number(answer.value)},
-           {"low", json_number(answer.low)},
-           {"high", json_number(answer.high)},
+           {"value", json(answer.value)},
+           {"low", json(answer.low)},
+           {"high", json(answer.high)},
            {"n", answer.n},
            {"evidence", answer.evidence},
            {"records", answer.records},
            {"command", answer.command}};
-  if (answer.bars.values.size() > 1) {
-    Json values = Json::array();
-    for (const double value : answer.bars.values) values.push_back(json_number(value));
-    one["bars"] = {
-        {"title", answer.bars.title}, {"values", std::move(values)}, {"chosen", answer.bars.chosen}};
-  }
+  if (const auto& bars = answer.bars; bars.values.size() > 1)
+    one["bars"] = {{"title", bars.title}, {"values", list_of(bars.values)}, {"chosen", bars.chosen}};
   return one;
 }
 
 Json json(const Next::Step& step) {
-  return {{"title", step.title},
-          {"why", step.why},
-          {"command", step.command},
-          {"seconds", json_number(step.seconds)}};
+  return {
+      {"title", step.title}, {"why", step.why}, {"command", step.command}, {"seconds", json(step.seconds)}};
 }
 
 Json json(const Next& next) {
@@ -159,8 +156,8 @@ Json json(const Next& next) {
 
 Json json(const Figure::Mark& mark) {
   return {{"axis", std::string(1, mark.axis)},
-          {"low", json_number(mark.low)},
-          {"high", json_number(mark.high)},
+          {"low", json(mark.low)},
+          {"high", json(mark.high)},
           {"label", mark.label}};
 }
 
@@ -181,39 +178,28 @@ Json begun(const char* type, const Drawing& drawing) {
   return {{"type", type}, {"id", drawing.id}, {"finding", drawing.finding}, {"note", drawing.note}};
 }
 
-Json json_numbers(const std::vector<double>& values) {
-  Json list = Json::array();
-  for (const double one : values) list.push_back(json_number(one));
-  return list;
+Json json(const analysis::ClosedForm::Workers& one) {
+  return {{"workers", one.workers},
+          {"largest", list_of(one.largest)},
+          {"latency", list_of(one.latency_s)},
+          {"moving", list_of(one.moving_s)}};
+}
+
+Json json(const analysis::ClosedForm::Batch& one) {
+  using analysis::ClosedForm;
+  Json batch{{"batch", json(one.batch)}, {"missed", json(one.missed_s)}, {"loader", json(one.loader_s)}};
+  add_list(batch, "compute", one.own, &ClosedForm::Own::compute_s, true);
+  add_list(batch, "work", one.own, &ClosedForm::Own::work_s, true);
+  add_list(batch, "data_wait", one.own, &ClosedForm::Own::data_wait_s, true);
+  add_list(batch, "queue", one.own, &ClosedForm::Own::queue_s, true);
+  return batch;
 }
 
 Json json(const analysis::ClosedForm& form) {
-  Json workers = Json::array(), batches = Json::array();
-  for (const auto& one : form.workers)
-    workers.push_back({{"workers", one.workers},
-                       {"largest", json_numbers(one.largest)},
-                       {"latency", json_numbers(one.latency_s)},
-                       {"moving", json_numbers(one.moving_s)}});
-  for (const auto& one : form.batches) {
-    std::vector<double> compute, work, data_wait, queue;
-    for (const auto& own : one.own) {
-      compute.push_back(own.compute_s);
-      work.push_back(own.work_s);
-      data_wait.push_back(own.data_wait_s);
-      queue.push_back(own.queue_s);
-    }
-    batches.push_back({{"batch", json_number(one.batch)},
-                       {"missed", json_number(one.missed_s)},
-                       {"loader", json_number(one.loader_s)},
-                       {"compute", json_numbers(compute)},
-                       {"work", json_numbers(work)},
-                       {"data_wait", json_numbers(data_wait)},
-                       {"queue", json_numbers(queue)}});
-  }
-  return {{"backward_part", json_number(form.backward_part)},
-          {"ready", json_numbers(form.ready)},
-          {"workers", std::move(workers)},
-          {"batches", std::move(batches)}};
+  return {{"backward_part", json(form.backward_part)},
+          {"ready", list_of(form.ready)},
+          {"workers", list_of(form.workers)},
+          {"batches", list_of(form.batches)}};
 }
 
 Json json(const Figure& figure) {
@@ -224,24 +210,18 @@ Json json(const Figure& figure) {
 }
 
 Json json(const Waterfall::Change& change) {
-  return {{"name", change.name},
-          {"seconds", json_number(change.seconds)},
-          {"hint", change.hint},
-          {"low", json_number(change.low)},
-          {"high", json_number(change.high)},
-          {"noise", change.is_noise}};
+  return {{"name", change.name},     {"seconds", json(change.seconds)}, {"hint", change.hint},
+          {"low", json(change.low)}, {"high", json(change.high)},       {"noise", change.is_noise}};
 }
 
 Json json(const Waterfall::Bar& bar) {
-  Json parts = Json::array();
-  for (const double part : bar.parts) parts.push_back(json_number(part));
-  return {{"name", bar.name}, {"seconds", json_number(bar.step_s)}, {"parts", std::move(parts)}};
+  return {{"name", bar.name}, {"seconds", json(bar.step_s)}, {"parts", list_of(bar.parts)}};
 }
 
 Json json(const Waterfall& waterfall) {
   Json one = begun("waterfall", waterfall);
-  one["from"] = {{"name", waterfall.from_name}, {"seconds", json_number(waterfall.from)}};
-  one["to"] = {{"name", waterfall.to_name}, {"seconds", json_number(waterfall.to)}};
+  one["from"] = {{"name", waterfall.from_name}, {"seconds", json(waterfall.from)}};
+  one["to"] = {{"name", waterfall.to_name}, {"seconds", json(waterfall.to)}};
   one["changes"] = list_of(waterfall.changes);
   one["bars"] = list_of(waterfall.bars);
   return one;
@@ -252,26 +232,17 @@ Json json(const Timeline& timeline) {
   one["lanes"] = timeline.lanes;
   one["phases"] = timeline.phases;
   auto& spans = one["spans"] = Json::object();
-  add_list(
-      spans, "lane", timeline.spans, [](const auto& span) { return Json(span.lane); }, true);
-  add_list(
-      spans, "phase", timeline.spans, [](const auto& span) { return Json(span.phase); }, true);
-  add_list(
-      spans, "begin", timeline.spans, [](const auto& span) { return json_number(span.begin); }, true);
-  add_list(
-      spans, "end", timeline.spans, [](const auto& span) { return json_number(span.end); }, true);
+  add_list(spans, "lane", timeline.spans, &Timeline::Span::lane, true);
+  add_list(spans, "phase", timeline.spans, &Timeline::Span::phase, true);
+  add_list(spans, "begin", timeline.spans, &Timeline::Span::begin, true);
+  add_list(spans, "end", timeline.spans, &Timeline::Span::end, true);
   return one;
 }
 
 Json json(const Comparison::Row& row) {
-  Json one{{"name", row.name},
-           {"word", std::string(name(row.word))},
-           {"ratio", json_number(row.ratio)},
-           {"low", json_number(row.low)},
-           {"high", json_number(row.high)},
-           {"before", row.before},
-           {"after", row.after},
-           {"why", row.why}};
+  Json one{{"name", row.name},     {"word", name(row.word)}, {"ratio", json(row.ratio)},
+           {"low", json(row.low)}, {"high", json(row.high)}, {"before", row.before},
+           {"after", row.after},   {"why", row.why}};
   if (!row.mark.empty()) one["mark"] = row.mark;
   return one;
 }
@@ -287,10 +258,10 @@ Json json(const Strip::Window& window) {
   return {{"name", window.name},
           {"record", window.record},
           {"mark", window.mark},
-          {"begin", json_number(window.begin_s)},
-          {"seconds", json_number(window.seconds)},
-          {"typical", json_number(window.typical_s)},
-          {"others", json_number(window.others_cores)},
+          {"begin", json(window.begin_s)},
+          {"seconds", json(window.seconds)},
+          {"typical", json(window.typical_s)},
+          {"others", json(window.others_cores)},
           {"low", window.low},
           {"middle", window.middle},
           {"high", window.high}};
@@ -303,33 +274,26 @@ Json json(const Strip& strip) {
 }
 
 Json json(const Expectation& one) {
-  return {{"text", one.text},
-          {"verdict", std::string(name(one.verdict))},
-          {"figure", one.figure},
-          {"mark", one.mark},
-          {"why", one.why},
-          {"value", json_number(one.value)},
-          {"low", json_number(one.low)},
-          {"high", json_number(one.high)}};
+  return {
+      {"text", one.text}, {"verdict", name(one.verdict)}, {"figure", one.figure}, {"mark", one.mark},
+      {"why", one.why},   {"value", json(one.value)},     {"low", json(one.low)}, {"high", json(one.high)}};
 }
 
 Json json(const Heatmap& heatmap) {
   Json one = begun("heatmap", heatmap);
   one["row_label"] = heatmap.row_label;
   one["column_label"] = heatmap.column_label;
-  one["value"] = {{"label", heatmap.value.label},
-                  {"unit", heatmap.value.unit},
-                  {"format", std::string(name(heatmap.value.format))}};
+  one["value"] = {
+      {"label", heatmap.value.label}, {"unit", heatmap.value.unit}, {"format", name(heatmap.value.format)}};
   one["rows"] = heatmap.rows;
   one["columns"] = heatmap.columns;
   one["confusion"] = heatmap.is_confusion;
   auto& cells = one["cells"] = Json::object();
-  add_list(
-      cells, "value", heatmap.cells, [](const auto& cell) { return json_number(cell.value); }, true);
-  add_list(cells, "low", heatmap.cells, [](const auto& cell) { return json_number(cell.low); });
-  add_list(cells, "high", heatmap.cells, [](const auto& cell) { return json_number(cell.high); });
-  add_list(cells, "mark", heatmap.cells, [](const auto& cell) { return Json(cell.mark); });
-  add_list(cells, "note", heatmap.cells, [](const auto& cell) { return Json(cell.note); });
+  add_list(cells, "value", heatmap.cells, &Heatmap::Cell::value, true);
+  add_list(cells, "low", heatmap.cells, &Heatmap::Cell::low);
+  add_list(cells, "high", heatmap.cells, &Heatmap::Cell::high);
+  add_list(cells, "mark", heatmap.cells, &Heatmap::Cell::mark);
+  add_list(cells, "note", heatmap.cells, &Heatmap::Cell::note);
   return one;
 }
 

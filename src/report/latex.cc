@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "report/document.h"
+#include "report/sections/parts.h"
 #include "report/terminal_text.h"
 #include "report/text.h"
 
@@ -340,37 +341,11 @@ Table answers_of(const Section& section) {
   for (const Block& block : section.blocks)
     if (const auto* one = std::get_if<Answer>(&block))
       table.rows.push_back({{.text = one->question.empty() ? "What to do?" : one->question},
-                            {.text = one->unit.empty() ? one->figure : one->figure + " " + one->unit},
-                            {.text = one->chip.empty() ? text_of(one->certainty) : one->chip},
+                            {.text = figure_with_unit(*one)},
+                            {.text = chip_or_word(*one)},
                             {.text = one->sentence}});
   return table;
 }
-
-// The tables of each kind of block.
-void add_tables(std::vector<Table>& tables, const Table& table) { tables.push_back(table); }
-void add_tables(std::vector<Table>& tables, const Waterfall& waterfall) {
-  tables.push_back(as_table(waterfall));
-  if (!waterfall.bars.empty()) tables.push_back(bars_as_table(waterfall));
-}
-void add_tables(std::vector<Table>& tables, const Comparison& comparison) {
-  tables.push_back(as_table(comparison));
-}
-void add_tables(std::vector<Table>& tables, const Heatmap& heatmap) { tables.push_back(as_table(heatmap)); }
-void add_tables(std::vector<Table>& tables, const Gallery& gallery) { tables.push_back(gallery.table); }
-/// Without the column that is a drawing: no font of LaTeX has its letters.
-void add_tables(std::vector<Table>& tables, const Strip& strip) {
-  Table& table = tables.emplace_back(as_table(strip));
-  const auto drawing = std::ranges::find(table.columns, "steps", &Column::key) - table.columns.begin();
-  for (auto& row : table.rows) row.erase(row.begin() + drawing);
-  table.columns.erase(table.columns.begin() + drawing);
-}
-// Drawings are written by svg_figures(), answers once a section; sentences are no tables.
-void add_tables(std::vector<Table>&, const Paragraph&) {}
-void add_tables(std::vector<Table>&, const Plot&) {}
-void add_tables(std::vector<Table>&, const Figure&) {}
-void add_tables(std::vector<Table>&, const Timeline&) {}
-void add_tables(std::vector<Table>&, const Answer&) {}
-void add_tables(std::vector<Table>&, const Next&) {}
 
 }  // namespace
 
@@ -379,8 +354,12 @@ std::vector<NamedText> latex_files(const Document& document) {
   if (!document.expectations.empty()) tables.push_back(as_table(document.expectations));
   for (const Section& section : document.sections) {
     if (Table answers = answers_of(section); !answers.rows.empty()) tables.push_back(std::move(answers));
-    for (const Block& block : section.blocks)
-      std::visit([&](const auto& one) { add_tables(tables, one); }, block);
+    for (const Block& block : section.blocks) {
+      if (std::holds_alternative<Timeline>(block)) continue;  // svg_figures() draws it
+      for (Table& table : tables_of(block)) tables.push_back(std::move(table));
+      // The column that is a drawing: no font of LaTeX has its letters.
+      if (std::holds_alternative<Strip>(block)) remove_column(tables.back(), "steps");
+    }
   }
   if (!document.facts.empty()) {
     Table& facts = tables.emplace_back(

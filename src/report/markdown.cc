@@ -8,18 +8,8 @@ namespace paceline::report {
 namespace {
 
 void append_markdown(std::string& out, const Paragraph& paragraph) {
-  switch (paragraph.tone) {
-    case Paragraph::Tone::plain:
-      out += without_markup(paragraph.text);
-      break;
-    case Paragraph::Tone::finding:
-      out += "- " + without_markup(paragraph.text);
-      break;
-    case Paragraph::Tone::warning:
-      out += "> **Warning:** " + without_markup(paragraph.text);
-      break;
-  }
-  out += "\n\n";
+  const auto begin = word_of<Paragraph::Tone::warning>(paragraph.tone, {"", "- ", "> **Warning:** "});
+  out += fmt::format("{}{}\n\n", begin, without_markup(paragraph.text));
 }
 
 void append_markdown(std::string& out, const Table& table) {
@@ -55,17 +45,11 @@ void append_markdown(std::string& out, const Timeline& timeline) {
   out += fmt::format("*{}.* {}\n\n```\n{}```\n\n", without_markup(timeline.finding),
                      without_markup(timeline.note), drawn_in_letters(timeline, kWidth));
 }
-void append_markdown(std::string& out, const Waterfall& waterfall) {
-  append_markdown(out, as_table(waterfall));
-  if (!waterfall.bars.empty()) append_markdown(out, bars_as_table(waterfall));
+/// Other drawings as tables.
+template <typename Drawing>
+void append_markdown(std::string& out, const Drawing& drawing) {
+  for (const Table& table : tables_of(drawing)) append_markdown(out, table);
 }
-void append_markdown(std::string& out, const Comparison& comparison) {
-  append_markdown(out, as_table(comparison));
-}
-
-void append_markdown(std::string& out, const Strip& strip) { append_markdown(out, as_table(strip)); }
-void append_markdown(std::string& out, const Heatmap& heatmap) { append_markdown(out, as_table(heatmap)); }
-void append_markdown(std::string& out, const Gallery& gallery) { append_markdown(out, gallery.table); }
 
 void append_command(std::string& out, const std::string& command) {
   if (command.empty()) return;
@@ -79,13 +63,9 @@ void append_markdown(std::string& out, const Answer& answer) {
     out += fmt::format("**{}** {}\n\n", without_markup(answer.figure), without_markup(answer.sentence));
     return append_command(out, answer.command);
   }
-  const std::string figure =
-      answer.unit.empty() ? answer.figure : fmt::format("{} {}", answer.figure, answer.unit);
-  out +=
-      fmt::format("- {} **{}** ({} {}) {}\n\n", without_markup(answer.question), without_markup(figure),
-                  sign_of(answer.certainty),
-                  answer.chip.empty() ? std::string(text_of(answer.certainty)) : without_markup(answer.chip),
-                  without_markup(answer.sentence));
+  out += fmt::format("- {} **{}** ({} {}) {}\n\n", without_markup(answer.question),
+                     without_markup(figure_with_unit(answer)), sign_of(answer.certainty),
+                     without_markup(chip_or_word(answer)), without_markup(answer.sentence));
 }
 
 void append_markdown(std::string& out, const Next& next) {

@@ -9,6 +9,7 @@
 
 #include "analysis/trainings/reference_curve.h"
 #include "measure/ledger.h"
+#include "report/answers/wording.h"
 #include "report/build.h"
 
 // A training as the lines that MLPerf's tools read (github.com/mlcommons/logging): who compares trainers has
@@ -62,8 +63,7 @@ class Log {
 
 /// Seconds of an evaluation, on average; 0 if none was measured.
 double evaluation_s(const Record& record) {
-  const auto evaluated = std::ranges::count_if(
-      record.epochs, [](const auto& epoch) { return epoch.test_accuracy || epoch.validation_accuracy; });
+  const auto evaluated = std::ranges::count_if(record.epochs, is_evaluated);
   double longest = 0;
   for (const auto& rank : record.ranks)
     longest = std::max(longest, rank.phases[static_cast<std::size_t>(measure::Phase::evaluation)]);

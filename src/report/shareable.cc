@@ -80,8 +80,8 @@ std::string without_paths(std::string_view text, std::string_view home) {
     if (const auto length = home_of(rest, home)) return {{"~", *length}};
     const auto path = path_at(rest);
     const auto last = path.rfind('/');
-    const bool is_known = std::any_of(kEverywhere.begin(), kEverywhere.end(),
-                                      [&](std::string_view folder) { return lies_in(path, folder); });
+    const bool is_known =
+        std::ranges::any_of(kEverywhere, [&](std::string_view folder) { return lies_in(path, folder); });
     if (is_known || last == 0) return std::nullopt;  // a slash and one word may be anything
     return {{"…" + std::string(path.substr(last)), path.size()}};
   });

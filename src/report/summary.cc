@@ -19,18 +19,12 @@ std::string row_of(const std::vector<std::string>& cells) {
   return line;
 }
 
-void add_heading(std::vector<std::string>& lines, const std::vector<std::string>& heads) {
-  lines.push_back(row_of(heads));
-  std::string rule = "|";
-  for (std::size_t i = 0; i < heads.size(); ++i) rule += " --- |";
-  lines.push_back(std::move(rule));
-}
-
 /// The rows behind their heading, at most `most` of them, then how many are not shown.
 void add_summary_rows(std::vector<std::string>& lines, const std::vector<std::string>& heads,
                       const std::vector<std::vector<std::string>>& rows, std::size_t most) {
   if (rows.empty() || most == 0) return;
-  add_heading(lines, heads);
+  lines.push_back(row_of(heads));
+  lines.push_back(row_of(std::vector<std::string>(heads.size(), "---")));
   const std::size_t shown = rows.size() > most ? most - 1 : rows.size();
   for (std::size_t i = 0; i < shown; ++i) lines.push_back(row_of(rows[i]));
   if (shown < rows.size()) {
@@ -64,11 +58,9 @@ std::string to_summary(const Document& document) {
                               without_markup(answer->sentence));
           if (!answer->chip.empty()) say(fmt::format("({} {})", sign_of(answer->certainty), answer->chip));
         } else {
-          answers.push_back(
-              {answer->question, answer->unit.empty() ? answer->figure : answer->figure + " " + answer->unit,
-               fmt::format("{} {}", sign_of(answer->certainty),
-                           answer->chip.empty() ? std::string(text_of(answer->certainty)) : answer->chip),
-               answer->sentence});
+          answers.push_back({answer->question, figure_with_unit(*answer),
+                             fmt::format("{} {}", sign_of(answer->certainty), chip_or_word(*answer)),
+                             answer->sentence});
         }
       } else if (const auto* comparison = std::get_if<Comparison>(&block)) {
         say(comparison->finding + ".");

@@ -147,18 +147,9 @@ void append_for_terminal(std::string& out, const Table& table, const Style& styl
 }
 
 void append_for_terminal(std::string& out, const Paragraph& paragraph, const Style& style) {
-  switch (paragraph.tone) {
-    case Paragraph::Tone::plain:
-      out += broken(paragraph.text, "", 0, style.width);
-      break;
-    case Paragraph::Tone::finding:
-      out += broken(paragraph.text, "• ", 2, style.width);
-      break;
-    case Paragraph::Tone::warning:
-      out += style.warning(broken(paragraph.text, "! ", 2, style.width));
-      break;
-  }
-  out += "\n";
+  const std::string begin(word_of<Paragraph::Tone::warning>(paragraph.tone, {"", "• ", "! "}));
+  const std::string text = broken(paragraph.text, begin, display_width(begin), style.width);
+  out += (paragraph.tone == Paragraph::Tone::warning ? style.warning(text) : text) + "\n";
 }
 
 /// Drawings are the page's; their figures stand in the tables. What is seen in them is said.
@@ -226,9 +217,6 @@ void append_for_terminal(std::string& out, const Waterfall& waterfall, const Sty
 void append_for_terminal(std::string&, const Answer&, const Style&) {}
 void append_for_terminal(std::string&, const Next&, const Style&) {}
 
-void append_for_terminal(std::string& out, const Comparison& comparison, const Style& style) {
-  append_for_terminal(out, as_table(comparison), style);
-}
 /// A line for each window.
 void append_for_terminal(std::string& out, const Strip& strip, const Style& style) {
   constexpr std::size_t kBars = 13;
@@ -250,11 +238,10 @@ void append_for_terminal(std::string& out, const Strip& strip, const Style& styl
   }
   out += "\n";
 }
-void append_for_terminal(std::string& out, const Heatmap& heatmap, const Style& style) {
-  append_for_terminal(out, as_table(heatmap), style);
-}
-void append_for_terminal(std::string& out, const Gallery& gallery, const Style& style) {
-  append_for_terminal(out, gallery.table, style);
+/// A comparison, a heat map, a gallery.
+template <typename Drawing>
+void append_for_terminal(std::string& out, const Drawing& drawing, const Style& style) {
+  for (const Table& table : tables_of(drawing)) append_for_terminal(out, table, style);
 }
 
 }  // namespace

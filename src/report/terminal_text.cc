@@ -47,11 +47,8 @@ std::string lines_of_answers(const std::vector<const Answer*>& answers, const St
   std::vector<Row> rows;
   std::size_t label = 0, figure = 0, chip = 0;
   for (const Answer* answer : answers) {
-    const bool has_chip = !answer->chip.empty();
-    Row row{answer->id,
-            answer->unit.empty() ? answer->figure : fmt::format("{} {}", answer->figure, answer->unit),
-            fmt::format("{} {}", sign_of(answer->certainty),
-                        has_chip ? answer->chip : std::string(text_of(answer->certainty)))};
+    Row row{answer->id, figure_with_unit(*answer),
+            fmt::format("{} {}", sign_of(answer->certainty), chip_or_word(*answer))};
     label = std::max(label, display_width(row.label));
     figure = std::max(figure, display_width(row.figure));
     chip = std::max(chip, display_width(row.chip));
@@ -115,8 +112,7 @@ std::string grid(const Figure& hero, const Style& style) {
   for (const Series* series : shown) {
     std::string line = "   " + padded(series->name, name + 2, true);
     for (const double x : columns) {
-      const auto point = std::find_if(series->points.begin(), series->points.end(),
-                                      [x](const Point& one) { return one.x == x; });
+      const auto point = std::ranges::find(series->points, x, &Point::x);
       if (point == series->points.end()) {
         line += std::string(kColumn, ' ');
         continue;
@@ -233,9 +229,7 @@ std::string drawn_lane(const Timeline& timeline, int lane, double begin, double 
 
 bool is_answer(const Section& section) { return section.id.starts_with(kAnswerSection); }
 
-bool has_answers(const Document& document) {
-  return std::any_of(document.sections.begin(), document.sections.end(), is_answer);
-}
+bool has_answers(const Document& document) { return std::ranges::any_of(document.sections, is_answer); }
 
 std::string drawn_in_bars(const std::vector<double>& ratios) {
   constexpr std::array kBars{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};

@@ -6,121 +6,32 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <functional>
 
 namespace paceline::report {
 
 std::string_view name(Format format) {
-  switch (format) {
-    case Format::text:
-      return "text";
-    case Format::integer:
-      return "integer";
-    case Format::fixed1:
-      return "fixed1";
-    case Format::fixed2:
-      return "fixed2";
-    case Format::fixed3:
-      return "fixed3";
-    case Format::percent1:
-      return "percent1";
-    case Format::seconds:
-      return "seconds";
-    case Format::milliseconds:
-      return "milliseconds";
-    case Format::bytes:
-      return "bytes";
-    case Format::rate:
-      return "rate";
-    case Format::scientific:
-      return "scientific";
-  }
-  return "text";
+  return word_of<Format::scientific>(format, {"text", "integer", "fixed1", "fixed2", "fixed3", "percent1",
+                                              "seconds", "milliseconds", "bytes", "rate", "scientific"});
 }
-
-std::string_view name(PlotKind kind) {
-  switch (kind) {
-    case PlotKind::line:
-      return "line";
-    case PlotKind::stacked_bar:
-      return "stacked_bar";
-  }
-  return "line";
-}
-
+std::string_view name(PlotKind kind) { return word_of<PlotKind::stacked_bar>(kind, {"line", "stacked_bar"}); }
 std::string_view name(Paragraph::Tone tone) {
-  switch (tone) {
-    case Paragraph::Tone::plain:
-      return "plain";
-    case Paragraph::Tone::finding:
-      return "finding";
-    case Paragraph::Tone::warning:
-      return "warning";
-  }
-  return "plain";
+  return word_of<Paragraph::Tone::warning>(tone, {"plain", "finding", "warning"});
 }
-
 std::string_view name(Certainty certainty) {
-  switch (certainty) {
-    case Certainty::decided:
-      return "decided";
-    case Certainty::tie:
-      return "tie";
-    case Certainty::not_decided:
-      return "not_decided";
-    case Certainty::careful:
-      return "careful";
-    case Certainty::not_measured:
-      return "not_measured";
-  }
-  return "not_measured";
+  return word_of<Certainty::not_measured>(certainty,
+                                          {"decided", "tie", "not_decided", "careful", "not_measured"});
 }
-
 std::string_view sign_of(Certainty certainty) {
-  switch (certainty) {
-    case Certainty::decided:
-      return "✓";
-    case Certainty::tie:
-      return "≈";
-    case Certainty::not_decided:
-      return "?";
-    case Certainty::careful:
-      return "!";
-    case Certainty::not_measured:
-      return "–";
-  }
-  return "–";
+  return word_of<Certainty::not_measured>(certainty, {"✓", "≈", "?", "!", "–"});
 }
-
 std::string_view name(Comparison::Word word) {
-  switch (word) {
-    case Comparison::Word::improved:
-      return "improved";
-    case Comparison::Word::regressed:
-      return "regressed";
-    case Comparison::Word::no_change:
-      return "no_change";
-    case Comparison::Word::within_noise:
-      return "within_noise";
-    case Comparison::Word::not_decided:
-      return "not_decided";
-    case Comparison::Word::not_compared:
-      return "not_compared";
-  }
-  return "not_compared";
+  return word_of<Comparison::Word::not_compared>(
+      word, {"improved", "regressed", "no_change", "within_noise", "not_decided", "not_compared"});
 }
-
 std::string_view name(Expectation::Verdict verdict) {
-  switch (verdict) {
-    case Expectation::Verdict::pass:
-      return "pass";
-    case Expectation::Verdict::fail:
-      return "fail";
-    case Expectation::Verdict::not_decided:
-      return "not_decided";
-    case Expectation::Verdict::not_measured:
-      return "not_measured";
-  }
-  return "not_measured";
+  return word_of<Expectation::Verdict::not_measured>(verdict,
+                                                     {"pass", "fail", "not_decided", "not_measured"});
 }
 
 namespace {
@@ -208,8 +119,16 @@ std::string text_of(Certainty certainty) { return with_blanks(name(certainty)); 
 std::string text_of(Comparison::Word word) { return with_blanks(name(word)); }
 
 std::string text_of(Expectation::Verdict verdict) {
-  constexpr const char* kSigns[] = {"✓", "✗", "?", "–"};
-  return fmt::format("{} {}", kSigns[static_cast<std::size_t>(verdict)], with_blanks(name(verdict)));
+  const auto sign = word_of<Expectation::Verdict::not_measured>(verdict, {"✓", "✗", "?", "–"});
+  return fmt::format("{} {}", sign, with_blanks(name(verdict)));
+}
+
+std::string figure_with_unit(const Answer& answer) {
+  return answer.unit.empty() ? answer.figure : fmt::format("{} {}", answer.figure, answer.unit);
+}
+
+std::string chip_or_word(const Answer& answer) {
+  return answer.chip.empty() ? text_of(answer.certainty) : answer.chip;
 }
 
 CellText cell_text(const TableCell& cell, Format format) {
@@ -270,6 +189,12 @@ std::string duration(double seconds) {
   const auto minutes = static_cast<long>(std::lround(seconds / 60));
   if (minutes < 60) return fmt::format("{} min", minutes);
   return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
+}
+
+std::vector<std::pair<std::string, double>> largest_first(const std::map<std::string, double>& values) {
+  std::vector<std::pair<std::string, double>> sorted(values.begin(), values.end());
+  std::ranges::stable_sort(sorted, std::greater(), &std::pair<std::string, double>::second);
+  return sorted;
 }
 
 std::string listed(const std::vector<std::string>& words) {

@@ -2,9 +2,12 @@
 
 /// Writes figures as text. All rounding of a report's numbers happens here, for terminal and Markdown.
 
+#include <concepts>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -13,6 +16,13 @@
 namespace paceline::report {
 
 using base::counted, base::display_width, base::words_of, base::wrapped;
+
+/// The word of an enum's value: `words` has one for each, in their order, and `last` is the last.
+template <auto last, std::size_t kWords>
+[[nodiscard]] std::string_view word_of(decltype(last) value, const std::string_view (&words)[kWords]) {
+  static_assert(kWords == static_cast<std::size_t>(last) + 1, "a word for each value");
+  return words[static_cast<std::size_t>(value)];
+}
 
 // The names of document.h's enums in JSON and the page.
 
@@ -29,6 +39,11 @@ using base::counted, base::display_width, base::words_of, base::wrapped;
 [[nodiscard]] std::string text_of(Comparison::Word word);
 /// "✓ pass", "✗ fail", "? not decided", "– not measured".
 [[nodiscard]] std::string text_of(Expectation::Verdict verdict);
+
+/// "32 images a worker": the answer's figure with its unit.
+[[nodiscard]] std::string figure_with_unit(const Answer& answer);
+/// Why it is as certain as it is: "3 tie"; without a chip the word of its certainty.
+[[nodiscard]] std::string chip_or_word(const Answer& answer);
 
 /// A cell in parts between which a renderer may break it: "12.3" and "[12.1, 12.6]", then the mark.
 struct CellText {
@@ -52,12 +67,20 @@ struct CellText {
 [[nodiscard]] std::string amount(double value);
 /// 1234567 -> "1,234,567".
 [[nodiscard]] std::string integer(double value);
+template <std::integral Count>
+[[nodiscard]] std::string integer(Count count) {
+  return integer(static_cast<double>(count));
+}
 /// 0.871 -> "87.1 %".
 [[nodiscard]] std::string percent(double ratio);
 /// 44695848 -> "44.7 MB"; MB is 1e6, GB 1e9.
 [[nodiscard]] std::string bytes(double value);
 /// Seconds in the unit that reads best: "369 ms", "12.3 s", "2 h 05 min".
 [[nodiscard]] std::string duration(double seconds);
+
+/// Names with their values, the largest first.
+[[nodiscard]] std::vector<std::pair<std::string, double>> largest_first(
+    const std::map<std::string, double>& values);
 
 /// "16, 32 and 64"
 [[nodiscard]] std::string listed(const std::vector<std::string>& words);

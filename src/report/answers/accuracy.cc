@@ -48,9 +48,8 @@ std::string text_about_large(const Convergence& result) {
   const double change = large.to_baseline->value;
   std::string said =
       large.to_baseline->is_noise()
-          ? fmt::format("Batch {} shows no difference beyond noise.",
-                        integer(static_cast<double>(large.cell->global_batch)))
-          : fmt::format("Batch {} {} {} in {}", integer(static_cast<double>(large.cell->global_batch)),
+          ? fmt::format("Batch {} shows no difference beyond noise.", integer(large.cell->global_batch))
+          : fmt::format("Batch {} {} {} in {}", integer(large.cell->global_batch),
                         change < 0 ? "loses" : "gains", points_of_difference(change),
                         epochs_text(large.epochs));
   if (large.to_baseline->is_noise()) return said;
@@ -79,9 +78,7 @@ void add_lines(Figure::View& view, const Convergence& result, const Plot& plot, 
   const bool is_training = quantity == Quantity::train_accuracy || quantity == Quantity::train_loss;
   for (std::size_t i = 0; i < result.variants.size(); ++i) {
     const Variant& variant = result.variants[i];
-    const bool is_drawn = std::any_of(plot.series.begin(), plot.series.end(),
-                                      [&](const Series& series) { return series.name == variant.name; });
-    if (!is_drawn) continue;
+    if (std::ranges::find(plot.series, variant.name, &Series::name) == plot.series.end()) continue;
     Series series = curve(variant, over_of(plot), quantity);
     if (series.points.empty()) continue;
     if (is_training) {
@@ -113,10 +110,7 @@ Figure::View loss_view(const Convergence& result, const Plot& plot) {
 const measure::Record* longest_training(const Subject& subject) {
   const measure::Record* found = nullptr;
   const auto length = [](const measure::Record& record) {
-    return std::pair(std::ranges::count_if(
-                         record.epochs,
-                         [](const auto& epoch) { return epoch.test_accuracy || epoch.validation_accuracy; }),
-                     record.epochs.size());
+    return std::pair(std::ranges::count_if(record.epochs, is_evaluated), record.epochs.size());
   };
   for (const analysis::Cell* cell : subject.cells.cells)
     for (const auto* records : {&cell->records, &cell->lost})
@@ -220,11 +214,10 @@ Answer answer_of_target(const analysis::StepsToTarget& target) {
 
 Answer accuracy_answer(const Subject& subject) {
   const auto& convergence = subject.conclusions.convergence;
+  const auto& cells = subject.cells.cells;
   const bool is_of_subject = convergence && !convergence->variants.empty() &&
-                             std::find(subject.cells.cells.begin(), subject.cells.cells.end(),
-                                       convergence->variants.front().cell) != subject.cells.cells.end();
+                             std::ranges::find(cells, convergence->variants.front().cell) != cells.end();
   if (!is_of_subject) {
-    const auto& cells = subject.cells.cells;
     if (const auto* target = target_of(subject)) return answer_of_target(*target);
     if (const auto* record = longest_training(subject)) return answer_of_training(*record);
     return not_measured("accuracy", kQuestion, "Not measured: these runs timed steps, and trained no epoch.",
@@ -235,7 +228,7 @@ Answer accuracy_answer(const Subject& subject) {
                 .question = kQuestion,
                 .certainty = Certainty::decided,
                 .figure = percent(baseline.accuracy),
-                .unit = fmt::format("at batch {}", integer(static_cast<double>(baseline.cell->global_batch))),
+                .unit = fmt::format("at batch {}", integer(baseline.cell->global_batch)),
                 .sentence = text_about_large(*convergence),
                 .value = baseline.accuracy,
                 .low = baseline.accuracy - 2 * baseline.standard_error,
@@ -244,8 +237,8 @@ Answer accuracy_answer(const Subject& subject) {
                 .evidence = "accuracy"};
   for (const measure::Record* record : baseline.records) answer.records.push_back(record->id);
   if (answer.sentence.empty()) answer.sentence = fmt::format("After {}.", epochs_text(baseline.epochs));
-  const bool one_seed = std::any_of(convergence->variants.begin(), convergence->variants.end(),
-                                    [](const Variant& one) { return one.seeds < 2; });
+  const bool one_seed =
+      std::ranges::any_of(convergence->variants, [](const Variant& one) { return one.seeds < 2; });
   if (baseline.cell->synthetic || one_seed) {
     answer.certainty = Certainty::careful;
     answer.chip = one_seed ? "one seed" : "drawn data";

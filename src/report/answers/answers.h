@@ -48,9 +48,11 @@ struct Subject {
 [[nodiscard]] std::optional<Figure> training_figure(const Subject& subject);
 [[nodiscard]] Next steps_after_training(const Subject& subject);
 
-/// Whether the interval of a pair's ratio holds 1 and reaches so far that it shows neither a change nor the
-/// absence of one.
+/// Whether a pair is compared, and the interval of its ratio holds 1 and reaches so far that it shows neither
+/// a change nor the absence of one.
 [[nodiscard]] bool is_open(const analysis::Pair& pair);
+/// The mark of its more doubtful side: "maybe disturbed"; empty if nothing worked beside either.
+[[nodiscard]] std::string mark_of_pair(const analysis::Pair& pair);
 
 /// Two sets of records: what changed, both in one figure, what to do next.
 [[nodiscard]] Section answer_of_comparison(const analysis::RunComparison& comparison,
@@ -80,8 +82,6 @@ struct Subject {
 /// The steps of every measured window, repeats that were set aside included, in the order in which they were
 /// measured; nothing if no window has step times.
 [[nodiscard]] std::optional<Strip> step_strip(const Subject& subject);
-/// Every planned set-up, one row each, with column groups.
-[[nodiscard]] Table cells_table(const Conclusions& conclusions);
 
 /// The sections of searches and evaluations. One search, or one evaluation, has its answer in front; tables
 /// of an evaluation are details.

@@ -22,8 +22,8 @@ std::string sentence_of(const analysis::Cell& cell) {
   if (analysis::processes(cell.record()) > 1) with += " (" + analysis::joined_as(cell.record()) + ")";
   if (cell.workers == 1 && cell.threads_per_worker > 1 && !analysis::is_of_cuda_engine(cell.record()))
     with += fmt::format(" on {}", counted(cell.threads_per_worker, "core"));
-  return fmt::format("Train with {}, {} images{}: {}{} images/s.", with,
-                     integer(static_cast<double>(cell.local_batch)), cell.workers > 1 ? " each" : "",
+  return fmt::format("Train with {}, {} images{}: {}{} images/s.", with, integer(cell.local_batch),
+                     cell.workers > 1 ? " each" : "",
                      cell.disturbance == Disturbance::disturbed ? "at least " : "",
                      number(cell.images_per_s.median));
 }
@@ -45,9 +45,7 @@ std::string text_about_limit(const analysis::Cell& cell) {
   return "";
 }
 
-std::string batch_of_cell(const analysis::Cell& cell) {
-  return integer(static_cast<double>(cell.local_batch));
-}
+std::string batch_of_cell(const analysis::Cell& cell) { return integer(cell.local_batch); }
 
 /// "128 and 512 are not settled: other programs worked while they ran."
 std::string text_about_unsettled(const std::vector<const analysis::Cell*>& unsettled) {
@@ -88,8 +86,7 @@ std::string text_about_others(const std::vector<const analysis::Cell*>& cells,
   const analysis::Cell* next = nullptr;  // the fastest of those that clearly differ from the best
   for (const analysis::Cell* cell : cells) {
     if (cell == choice.best) continue;
-    const bool overlaps =
-        std::find(choice.overlap.begin(), choice.overlap.end(), cell) != choice.overlap.end();
+    const bool overlaps = std::ranges::find(choice.overlap, cell) != choice.overlap.end();
     const bool is_settled = std::ranges::find(choice.unsettled, cell) == choice.unsettled.end();
     if (overlaps && is_settled)
       alike.push_back(batch_of_cell(*cell));
@@ -127,8 +124,8 @@ std::string text_about_accuracy_lost(const Subject& subject) {
   if (!large.to_baseline || large.to_baseline->is_noise() || large.to_baseline->value >= 0 ||
       large.cell->global_batch > subject.best()->global_batch)
     return "";
-  return fmt::format("Global batch {} cost {:.0f} points of accuracy.",
-                     integer(static_cast<double>(large.cell->global_batch)), -100 * large.to_baseline->value);
+  return fmt::format("Global batch {} cost {:.0f} points of accuracy.", integer(large.cell->global_batch),
+                     -100 * large.to_baseline->value);
 }
 
 /// Whether an interval shows that a ratio is not 1.
@@ -238,8 +235,7 @@ std::optional<Figure> batch_figure(const Subject& subject) {
     if (bytes.plan > 0) plan.points.push_back({.x = x, .y = static_cast<double>(bytes.plan)});
     if (bytes.peak) peak.points.push_back({.x = x, .y = static_cast<double>(*bytes.peak)});
   }
-  const auto fastest_epoch = std::min_element(times.points.begin(), times.points.end(),
-                                              [](const Point& a, const Point& b) { return a.y < b.y; });
+  const auto fastest_epoch = std::ranges::min_element(times.points, {}, &Point::y);
   figure.finding =
       fmt::format("An epoch takes {} at batch {}", duration(fastest_epoch->y), integer(fastest_epoch->x));
   epoch.series.push_back(std::move(times));

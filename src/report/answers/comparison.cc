@@ -30,11 +30,6 @@ bool is_any_compared(const RunComparison& comparison) {
   });
 }
 
-bool may_be_disturbed(const Pair& pair) {
-  return pair.a->disturbance != measure::Disturbance::none ||
-         pair.b->disturbance != measure::Disturbance::none;
-}
-
 /// The pair of the best cell of A that has one; null if no pair is compared.
 const Pair* pair_at_best(const RunComparison& comparison) {
   const Pair* found = nullptr;
@@ -57,16 +52,13 @@ Answer change_at_best(const RunComparison& comparison, const CompareOptions& opt
   answer.sentence = fmt::format("{} against {} images/s.", number(pair->b->images_per_s.median),
                                 number(pair->a->images_per_s.median));
   answer.value = pair->ratio.median;
-  if (analysis::has_interval(pair->ratio)) {
-    answer.low = pair->ratio.low;
-    answer.high = pair->ratio.high;
-  }
+  take_interval(answer, pair->ratio);
   for (const Cell* cell : {pair->a, pair->b})
     for (const Record* record : cell->records) answer.records.push_back(record->id);
   const bool is_noise = pair->change == Change::within_noise;
   answer.certainty = is_noise || is_open(*pair) ? Certainty::not_decided : Certainty::decided;
   answer.chip = is_noise ? "within noise" : is_open(*pair) ? "too wide to say" : "";
-  if (may_be_disturbed(*pair)) {
+  if (!mark_of_pair(*pair).empty()) {
     answer.certainty = Certainty::careful;
     answer.chip = "maybe disturbed";
   }
@@ -76,8 +68,7 @@ Answer change_at_best(const RunComparison& comparison, const CompareOptions& opt
 Answer cells_changed(const RunComparison& comparison) {
   const auto of = [&](Change change) { return static_cast<long>(comparison.number_of(change)); };
   const long better = of(Change::improved), worse = of(Change::regressed);
-  const long wide = std::ranges::count_if(
-      comparison.pairs, [](const Pair& pair) { return pair.is_compared() && is_open(pair); });
+  const long wide = std::ranges::count_if(comparison.pairs, is_open);
   const long same = of(Change::no_change) - wide, open = of(Change::within_noise) + wide;
   Answer answer{.id = "cells",
                 .question = "How many cells changed?",
@@ -87,9 +78,8 @@ Answer cells_changed(const RunComparison& comparison) {
                 .unit = "of " + counted(comparison.pairs.size(), "pair"),
                 .evidence = "compare-times"};
   answer.sentence = fmt::format("{} improved, {} regressed, {} without change.", better, worse, same);
-  const auto refused =
-      std::ranges::count_if(comparison.pairs, [](const Pair& pair) { return !pair.is_compared(); });
-  if (refused > 0) answer.sentence += fmt::format(" {} not compared.", refused);
+  if (const auto refused = std::ranges::count(comparison.pairs, false, &Pair::is_compared))
+    answer.sentence += fmt::format(" {} not compared.", refused);
   return answer;
 }
 
@@ -141,19 +131,17 @@ Figure::View rates_of_both(const RunComparison& comparison, const CompareOptions
   for (const auto* cells : {&comparison.a, &comparison.b})
     for (const Cell& cell : *cells)
       if (cell.is_measured()) ways[way_of(cell)] = std::max(ways[way_of(cell)], cell.images_per_s.median);
-  std::vector<std::pair<double, std::string>> fastest;
-  for (const auto& [way, rate] : ways) fastest.emplace_back(-rate, way);
-  std::ranges::sort(fastest);
+  const auto fastest = largest_first(ways);
   constexpr std::size_t kWays = 3;
   for (std::size_t i = 0; i < fastest.size(); ++i)
     for (const auto& [name, cells] : {std::pair{options.a, &comparison.a}, {options.b, &comparison.b}}) {
       std::map<std::int64_t, const Cell*> by_batch;
       for (const Cell& cell : *cells) {
-        if (!cell.is_measured() || way_of(cell) != fastest[i].second) continue;
+        if (!cell.is_measured() || way_of(cell) != fastest[i].first) continue;
         auto& place = by_batch[cell.global_batch];
         if (place == nullptr || cell.images_per_s.median > place->images_per_s.median) place = &cell;
       }
-      Series series{.name = fastest.size() == 1 ? name : fmt::format("{}: {}", name, fastest[i].second),
+      Series series{.name = fastest.size() == 1 ? name : fmt::format("{}: {}", name, fastest[i].first),
                     .hidden = i >= kWays};
       for (const auto& [batch, cell] : by_batch)
         series.points.push_back(point_of(static_cast<double>(batch), cell->images_per_s, *cell));
@@ -176,17 +164,16 @@ Figure::View accuracies_of_both(const RunComparison& comparison, const CompareOp
     for (const Cell& cell : *cells) {
       if (cell.records.empty()) continue;
       const Record& record = cell.record();
-      Series series{.name = cell.variant.empty() ? name : fmt::format("{}: {}", name, cell.variant),
-                    .hidden = view.series.size() >= kShown};
-      std::vector<std::int64_t> updates;
-      for (const auto& epoch : record.epochs) {
-        if (!epoch.test_accuracy) continue;
-        series.points.push_back(
-            {.x = static_cast<double>(epoch.epoch), .y = 100 * *epoch.test_accuracy, .record = record.id});
-        updates.push_back(epoch.updates);
-      }
-      for (auto& piece : cut_at_other_images(record, measure::kTestImages, series, updates))
-        view.series.push_back(std::move(piece));
+      add_held_out(view.series, record,
+                   {{.name = cell.variant.empty() ? name : fmt::format("{}: {}", name, cell.variant),
+                     .hidden = view.series.size() >= kShown},
+                    measure::kTestImages,
+                    &measure::EpochRecord::test_accuracy,
+                    100,
+                    [](const auto& epoch) { return static_cast<double>(epoch.epoch); }});
+      for (Series& series : view.series)
+        for (Point& point : series.points)
+          if (point.record.empty()) point.record = record.id;
     }
   return view;
 }
@@ -221,7 +208,7 @@ Next steps_after_comparison(const RunComparison& comparison, const CompareOption
   };
   const auto is_unsure = [](const Pair& pair) {
     return pair.is_compared() &&
-           (pair.change == Change::within_noise || pair.is_of_one_run || may_be_disturbed(pair));
+           (pair.change == Change::within_noise || pair.is_of_one_run || !mark_of_pair(pair).empty());
   };
   if (comparison.pairs.empty())
     add("Measure the same cells as A", "No batch and number of workers is in both.",
@@ -243,8 +230,12 @@ Next steps_after_comparison(const RunComparison& comparison, const CompareOption
 }  // namespace
 
 bool is_open(const Pair& pair) {
-  return pair.change == Change::no_change &&
+  return pair.is_compared() && pair.change == Change::no_change &&
          (pair.ratio.low < 1 - analysis::kNoiseOfOneRun || pair.ratio.high > 1 + analysis::kNoiseOfOneRun);
+}
+
+std::string mark_of_pair(const Pair& pair) {
+  return mark_of(std::max(pair.a->disturbance, pair.b->disturbance));
 }
 
 Section answer_of_comparison(const RunComparison& comparison, const CompareOptions& options) {
@@ -252,8 +243,8 @@ Section answer_of_comparison(const RunComparison& comparison, const CompareOptio
   section.blocks.emplace_back(change_at_best(comparison, options));
   if (is_any_compared(comparison)) section.blocks.emplace_back(cells_changed(comparison));
   if (!comparison.pairs.empty()) section.blocks.emplace_back(settings_differ(comparison));
-  if (auto accuracy = accuracy_changed(comparison)) section.blocks.emplace_back(std::move(*accuracy));
-  if (auto figure = both_in_one(comparison, options)) section.blocks.emplace_back(std::move(*figure));
+  add_block(section.blocks, accuracy_changed(comparison));
+  add_block(section.blocks, both_in_one(comparison, options));
   section.blocks.emplace_back(steps_after_comparison(comparison, options));
   return section;
 }

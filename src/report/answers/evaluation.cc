@@ -21,15 +21,13 @@ using analysis::ClassFigures;
 using analysis::Evaluation;
 using measure::Record;
 
-std::string whole(std::int64_t number) { return integer(static_cast<double>(number)); }
-
 Answer accuracy_reached(const Record& record, const Evaluation& result) {
   const auto& evaluation = *record.evaluation;
   Answer answer{.id = "best",
                 .certainty = record.data.synthetic ? Certainty::careful : Certainty::decided,
                 .chip = record.data.synthetic ? "drawn data" : "",
                 .figure = fmt::format("{} of {} {} images are right.", percent(result.top_1.value),
-                                      whole(evaluation.samples), evaluation.part),
+                                      integer(evaluation.samples), evaluation.part),
                 .value = result.top_1.value,
                 .low = result.top_1.low,
                 .high = result.top_1.high,
@@ -38,7 +36,7 @@ Answer accuracy_reached(const Record& record, const Evaluation& result) {
   answer.sentence = fmt::format("95 % interval: {:.1f} to {}. {}, after {} updates.", 100 * result.top_1.low,
                                 percent(result.top_1.high),
                                 std::filesystem::path(evaluation.checkpoint).filename().string(),
-                                whole(evaluation.updates));
+                                integer(evaluation.updates));
   answer.records.push_back(record.id);
   return answer;
 }
@@ -56,11 +54,11 @@ Answer worst_class(const Evaluation& result) {
   answer.low = worst->recall->low;
   answer.high = worst->recall->high;
   answer.n = static_cast<int>(worst->samples);
-  answer.sentence = fmt::format("{} of {} images.", whole(worst->correct), whole(worst->samples));
+  answer.sentence = fmt::format("{} of {} images.", integer(worst->correct), integer(worst->samples));
   const auto most =
       std::ranges::find_if(result.confusions, [&](const auto& one) { return one.label == place; });
   if (most != result.confusions.end())
-    answer.sentence += fmt::format(" {} {} taken for {}.", whole(most->samples),
+    answer.sentence += fmt::format(" {} {} taken for {}.", integer(most->samples),
                                    most->samples == 1 ? "is" : "are", result.classes[most->predicted].name);
   const bool is_below = worst->recall->high < result.top_1.value;
   answer.certainty = is_below ? Certainty::decided : Certainty::tie;
@@ -80,7 +78,7 @@ Answer most_confused(const Evaluation& result) {
   if (result.confusions.empty()) return answer;
   const auto& most = result.confusions.front();
   const auto& label = result.classes[most.label];
-  answer.figure = whole(most.samples);
+  answer.figure = integer(most.samples);
   answer.unit = most.samples == 1 ? "image" : "images";
   answer.sentence =
       fmt::format("{} taken for {}: {} of its images.", label.name, result.classes[most.predicted].name,
@@ -94,7 +92,7 @@ Answer mistakes_of(const Record& record) {
                 .question = "How many mistakes?",
                 .certainty = Certainty::decided,
                 .chip = "counted",
-                .figure = whole(evaluation.samples - evaluation.correct),
+                .figure = integer(evaluation.samples - evaluation.correct),
                 .unit = "of " + counted(evaluation.samples, "image"),
                 .sentence = "Every image is right."};
   if (evaluation.mistakes.empty()) {

@@ -74,8 +74,7 @@ Series ideal_of(const std::vector<Curve>& curves, const Subject& subject) {
   const Cell& best = *subject.best();
   if (subject.group == nullptr || best.workers < 2) return {};
   const std::string baseline = way_of(*subject.group->baseline);
-  const auto curve =
-      std::find_if(curves.begin(), curves.end(), [&](const Curve& one) { return one.name == baseline; });
+  const auto curve = std::ranges::find(curves, baseline, &Curve::name);
   if (curve == curves.end()) return {};
   const double growth = static_cast<double>(best.workers) / subject.group->baseline->workers;
   Series series{.name = fmt::format("{} times {}", number(growth), baseline), .dashed = true};
@@ -93,9 +92,7 @@ Figure::View rates(const Subject& subject) {
                     .y = {.label = "throughput", .unit = "images/s"}};
   std::size_t shown = 0;
   for (const Curve& curve : curves) {
-    const bool over = std::all_of(curve.cells.begin(), curve.cells.end(),
-                                  [](const Cell* cell) { return cell->oversubscribed; });
-    const bool is_hidden = over || shown >= kLines;
+    const bool is_hidden = std::ranges::all_of(curve.cells, &Cell::oversubscribed) || shown >= kLines;
     shown += is_hidden ? 0 : 1;
     view.series.push_back(series_of(curve, subject, is_hidden));
   }
@@ -160,7 +157,7 @@ std::string finding_of_grid(const Subject& subject) {
     return fmt::format("{} {} fastest; {} may be as fast", way, best.workers > 1 ? "are" : "is",
                        counted(subject.point.choice.overlap.size(), "other setting", "other settings"));
   std::vector<std::string> sizes;
-  for (const auto batch : batches) sizes.push_back(integer(static_cast<double>(batch)));
+  for (const auto batch : batches) sizes.push_back(integer(batch));
   constexpr std::size_t kMost = 4;
   return sizes.size() > kMost ? way + ": fastest at most batches"
                               : fmt::format("{}: fastest with {} images{}", way, listed(sizes),

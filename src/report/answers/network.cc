@@ -52,7 +52,6 @@ Series timed_alone(const measure::Record& record) {
                            : is_uneven           ? kUnevenMark
                                                  : "");
     point.record = record.id;
-    point.n = figures.busbw->n;
     series.points.push_back(std::move(point));
   }
   return series;

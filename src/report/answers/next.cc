@@ -81,7 +81,7 @@ std::optional<Next::Step> settle(const Subject& subject) {
   };
   const Cell* first = &best;
   if (!rivals.empty() &&
-      std::none_of(rivals.begin(), rivals.end(), [&](const Cell* cell) { return is_alike(*cell, best); }))
+      std::ranges::none_of(rivals, [&](const Cell* cell) { return is_alike(*cell, best); }))
     first = rivals.front();
   std::set<std::int64_t> batches{first->local_batch};
   std::set<int> workers{first->workers};
@@ -96,7 +96,7 @@ std::optional<Next::Step> settle(const Subject& subject) {
       std::max(kLeastSteps, static_cast<long>(measure::kKnownWindow_s / first->step_s.median) + 1);
   const auto cells = static_cast<double>(batches.size() * workers.size() * kRepeats);
   std::vector<std::string> names;
-  for (const auto batch : batches) names.push_back(integer(static_cast<double>(batch)));
+  for (const auto batch : batches) names.push_back(integer(batch));
   const bool is_one = first->workers == 1 && workers.size() == 1;
   return Next::Step{
       .title = first != &best ? fmt::format("Settle {}, batch {}", way_of(*first), listed(names))
@@ -109,6 +109,15 @@ std::optional<Next::Step> settle(const Subject& subject) {
                                           is_one ? "" : fmt::format("--workers {} ", fmt::join(workers, ",")),
                                           fmt::join(batches, ","), kRepeats, steps)),
       .seconds = cells * (kAround_s + static_cast<double>(steps + 2) * slowest)};
+}
+
+/// "--baseline-batch 32 --large-batch 512 --epochs 3": as they were trained.
+std::string options_of(const analysis::Convergence& convergence) {
+  const auto& baseline = convergence.variants[convergence.baseline.value_or(0)];
+  std::string options = fmt::format("--baseline-batch {}", baseline.cell->global_batch);
+  if (convergence.large)
+    options += fmt::format(" --large-batch {}", convergence.variants[*convergence.large].cell->global_batch);
+  return options + fmt::format(" --epochs {:g}", baseline.epochs);
 }
 
 /// Suggests more seeds if the accuracy is from a single one.
@@ -124,25 +133,19 @@ std::optional<Next::Step> seeds(const Subject& subject) {
   double seconds = 0;
   for (const auto& variant : convergence->variants) seconds += variant.training_s;
   const auto& record = *convergence->variants.front().record;
-  const auto& variants = convergence->variants;
-  const auto& baseline = variants[convergence->baseline.value_or(0)];
-  std::string options = fmt::format("--baseline-batch {}", baseline.cell->global_batch);
-  if (convergence->large)
-    options += fmt::format(" --large-batch {}", variants[*convergence->large].cell->global_batch);
   if (record.kind != "converge") return std::nullopt;
-  return Next::Step{
-      .title = "Train with three seeds",
-      .why = "What one seed shows may be luck.",
-      .command = command_like(record, "converge",
-                              fmt::format("{} --epochs {:g} --repeats {}", options, baseline.epochs, kSeeds)),
-      .seconds = kSeeds * seconds};
+  return Next::Step{.title = "Train with three seeds",
+                    .why = "What one seed shows may be luck.",
+                    .command = command_like(record, "converge",
+                                            fmt::format("{} --repeats {}", options_of(*convergence), kSeeds)),
+                    .seconds = kSeeds * seconds};
 }
 
 /// Suggests timing collectives alone, if workers communicate and that was not done.
 std::optional<Next::Step> network_step(const Subject& subject) {
   const Cell& best = *subject.best();
   const auto& records = subject.conclusions.records;
-  if (best.workers < 2 || std::any_of(records.begin(), records.end(), is_of_collectives)) return std::nullopt;
+  if (best.workers < 2 || std::ranges::any_of(records, is_of_collectives)) return std::nullopt;
   constexpr double kSeconds = 10;
   const auto& record = best.record();
   const std::string device =
@@ -180,12 +183,9 @@ void add_of_quick(const Subject& subject, std::vector<std::string>& sentences) {
   const auto& convergence = subject.conclusions.convergence;
   if (!convergence || !convergence->large) return;
   const auto& baseline = convergence->variants[convergence->baseline.value_or(0)];
-  sentences.push_back(fmt::format(
-      "What each remedy of a large batch gives by itself, and all together: `{}`.",
-      command_like(
-          *baseline.record, "converge",
-          fmt::format("--baseline-batch {} --large-batch {} --epochs {:g}", baseline.cell->global_batch,
-                      convergence->variants[*convergence->large].cell->global_batch, baseline.epochs))));
+  sentences.push_back(
+      fmt::format("What each remedy of a large batch gives by itself, and all together: `{}`.",
+                  command_like(*baseline.record, "converge", options_of(*convergence))));
 }
 
 std::vector<std::string> not_answered(const Subject& subject) {

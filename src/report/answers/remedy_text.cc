@@ -20,20 +20,17 @@ std::string like(const analysis::EfficiencyLoss& loss, const std::vector<std::st
   return command + " " + options;
 }
 
-/// Options that measure the two cells again: "--mode weak --workers 1,4 --batches 32".
-std::string cells_of(const analysis::EfficiencyLoss& loss, int workers, std::int64_t batch) {
+/// Options that measure the two cells again, at `times` the batch: "--mode weak --workers 1,4 --batches 32".
+std::string cells_of(const analysis::EfficiencyLoss& loss, int workers, int times = 1) {
+  const auto batch = loss.mode == analysis::Mode::weak ? loss.cell->local_batch : loss.cell->global_batch;
   return fmt::format("--mode {} --workers {},{} --batches {} --repeats 3", analysis::name(loss.mode),
-                     loss.baseline->workers, workers, batch);
-}
-
-std::int64_t batch_of_loss(const analysis::EfficiencyLoss& loss) {
-  return loss.mode == analysis::Mode::weak ? loss.cell->local_batch : loss.cell->global_batch;
+                     loss.baseline->workers, workers, times * batch);
 }
 
 /// The command that runs the cells on two hosts, for remedies that one host cannot offer.
 std::string elsewhere(const analysis::EfficiencyLoss& loss) {
-  const std::string command = like(loss, {}, cells_of(loss, loss.cell->workers, batch_of_loss(loss)))
-                                  .substr(std::string("paceline ").size());
+  const std::string command =
+      like(loss, {}, cells_of(loss, loss.cell->workers)).substr(std::string("paceline ").size());
   return fmt::format("paceline launch --hosts HOST1:{},HOST2:{} -- {}", (loss.cell->workers + 1) / 2,
                      loss.cell->workers / 2, command);
 }
@@ -70,17 +67,17 @@ std::string text_about_gain(const Remedy& remedy) {
 
 std::string command_of(const Remedy& remedy, const analysis::EfficiencyLoss& loss) {
   const int workers = loss.cell->workers;
-  const std::string cells = cells_of(loss, workers, batch_of_loss(loss));
+  const std::string cells = cells_of(loss, workers);
   switch (remedy.kind) {
     case RemedyKind::larger_batch:
-      return like(loss, {}, cells_of(loss, workers, 2 * batch_of_loss(loss)));
+      return like(loss, {}, cells_of(loss, workers, 2));
     case RemedyKind::own_cores:
       if (loss.cell->threads_per_worker == 1) return elsewhere(loss);
       return like(loss, {"--threads"},
                   fmt::format("--threads {} {}", loss.cell->threads_per_worker - 1, cells));
     case RemedyKind::even_ranks:
       if (workers < 3) return elsewhere(loss);
-      return like(loss, {}, cells_of(loss, workers - 1, batch_of_loss(loss)));
+      return like(loss, {}, cells_of(loss, workers - 1));
     case RemedyKind::quiet_host:
       return like(loss, {}, cells);
     case RemedyKind::bucket_size:

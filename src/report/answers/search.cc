@@ -37,8 +37,7 @@ Answer configuration_found(const SearchResult& result) {
   Answer answer{.id = "best",
                 .certainty = Certainty::decided,
                 .figure = fmt::format("{} is best: {} of {} validation images.", best.candidate.name,
-                                      percent(best.candidate.accuracy),
-                                      integer(static_cast<double>(result.validation_samples))),
+                                      percent(best.candidate.accuracy), integer(result.validation_samples)),
                 .value = best.candidate.accuracy,
                 .low = best.candidate.accuracy - best.standard_error,
                 .high = best.candidate.accuracy + best.standard_error,
@@ -102,30 +101,21 @@ Answer margin_of(const SearchResult& result) {
 Answer rungs_of(const SearchResult& result) {
   std::map<std::int64_t, long> ended;  // by epochs
   long failed = 0;
-  for (const auto& trial : result.trials) {
-    if (trial.has_failed())
-      ++failed;
-    else
-      ++ended[trial.epochs];
-  }
+  for (const auto& trial : result.trials) ++(trial.has_failed() ? failed : ended[trial.epochs]);
   Answer answer{.id = "rungs",
                 .question = "How far was each trained?",
                 .certainty = Certainty::decided,
                 .chip = failed > 0 ? fmt::format("{} failed", failed) : "counted",
-                .figure = integer(static_cast<double>(result.epochs_trained)),
+                .figure = integer(result.epochs_trained),
                 .unit = "epochs in all",
                 .evidence = "search"};
   std::vector<std::string> said;
   constexpr std::size_t kMost = 3;
   for (const auto& [epochs, trials] : ended)
     said.push_back(fmt::format("{} for {}", trials, counted(epochs, "epoch")));
-  if (said.size() == 1)
-    answer.sentence = fmt::format("{}.", said.front());
-  else if (said.size() <= kMost)
-    for (const auto& one : said) answer.sentence += one + (&one == &said.back() ? "." : ". ");
-  else
-    answer.sentence =
-        fmt::format("{} rungs, the last of {}.", said.size(), counted(ended.rbegin()->first, "epoch"));
+  answer.sentence = said.size() <= kMost ? fmt::format("{}.", fmt::join(said, ". "))
+                                         : fmt::format("{} rungs, the last of {}.", said.size(),
+                                                       counted(ended.rbegin()->first, "epoch"));
   if (failed > 0) answer.certainty = Certainty::careful;
   return answer;
 }
@@ -231,16 +221,14 @@ Section answer_of_search(const SearchResult& result, Section& details) {
   for (auto* const answer : {configuration_found, margin_of, rungs_of, tested})
     section.blocks.emplace_back(answer(result));
   for (Block& block : details.blocks)
-    if (const auto* plot = std::get_if<Plot>(&block))
-      section.blocks.emplace_back(trials_by_epoch(result, *plot));
-  for (Block& block : details.blocks)
-    if (std::holds_alternative<Heatmap>(block)) section.blocks.push_back(block);
-  section.blocks.emplace_back(steps_after_search(result));
-  for (Block& block : details.blocks)
     if (const auto* plot = std::get_if<Plot>(&block)) {
+      section.blocks.emplace_back(trials_by_epoch(result, *plot));
       Figure ranked = trials_at_their_best(result, *plot);
       block = std::move(ranked);
     }
+  for (Block& block : details.blocks)
+    if (std::holds_alternative<Heatmap>(block)) section.blocks.push_back(block);
+  section.blocks.emplace_back(steps_after_search(result));
   std::erase_if(details.blocks, [](const Block& block) { return std::holds_alternative<Heatmap>(block); });
   return section;
 }

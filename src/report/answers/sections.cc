@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <map>
 #include <tuple>
 
 #include "analysis/compare/interval.h"
@@ -14,6 +15,7 @@
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
 #include "report/terminal_text.h"
+#include "report/text.h"
 
 // One table of all cells: their measurements, in groups of columns.
 
@@ -24,16 +26,9 @@ using analysis::Cell;
 
 constexpr const char* kWhy = "not measured";
 
+/// Whether other programs worked.
 std::string word_of_others(measure::Disturbance disturbance) {
-  switch (disturbance) {
-    case measure::Disturbance::none:
-      return "no";
-    case measure::Disturbance::disturbed:
-      return "yes";
-    case measure::Disturbance::maybe:
-      return "unknown";
-  }
-  return "unknown";
+  return std::string(word_of<measure::Disturbance::disturbed>(disturbance, {"no", "unknown", "yes"}));
 }
 
 std::vector<Column> cell_columns() {
@@ -63,7 +58,7 @@ std::vector<Column> cell_columns() {
 }
 
 TableCell bytes_or_missing(std::optional<std::int64_t> bytes) {
-  return bytes && *bytes > 0 ? value(static_cast<double>(*bytes)) : missing(kWhy);
+  return bytes && *bytes > 0 ? value(*bytes) : missing(kWhy);
 }
 
 /// The cell in words, without its way: "sweep, batch 16", "strong scaling, global batch 32", "baseline".
@@ -84,9 +79,9 @@ std::string way_in_table(const Cell& cell, const std::vector<Cell>& cells) {
 }
 
 std::vector<TableCell> row_of_cell(const Cell& cell, const std::vector<Cell>& cells, bool are_estimates) {
-  std::vector<TableCell> row{
-      words(name_in_table(cell)), with_mark(words(way_in_table(cell, cells)), marks_of(cell)),
-      value(static_cast<double>(cell.local_batch)), value(static_cast<double>(cell.global_batch))};
+  std::vector<TableCell> row{words(name_in_table(cell)),
+                             with_mark(words(way_in_table(cell, cells)), marks_of(cell)),
+                             value(cell.local_batch), value(cell.global_batch)};
   const auto& record = cell.record();
   if (cell.is_measured()) {
     const auto parts = analysis::breakdown(cell).mean;
@@ -105,8 +100,8 @@ std::vector<TableCell> row_of_cell(const Cell& cell, const std::vector<Cell>& ce
   const auto [plan, peak] = memory_of(record);
   row.push_back(bytes_or_missing(plan));
   row.push_back(bytes_or_missing(peak));
-  row.push_back(value(static_cast<double>(cell.is_measured() ? cell.records.size() : 0)));
-  row.push_back(value(static_cast<double>(cell.steps_measured)));
+  row.push_back(value(cell.is_measured() ? cell.records.size() : 0));
+  row.push_back(value(cell.steps_measured));
   row.push_back(cell.is_measured() ? words(word_of_others(cell.disturbance)) : missing(kWhy));
   row.push_back(words(cell.status));
   std::vector<std::string> ids;
@@ -115,59 +110,7 @@ std::vector<TableCell> row_of_cell(const Cell& cell, const std::vector<Cell>& ce
   return row;
 }
 
-/// The row of scaling that a cell is, with ratios to a baseline of fewer workers.
-void find_row(Subject& subject) {
-  for (const auto* groups : {&subject.conclusions.weak, &subject.conclusions.strong})
-    for (const auto& group : *groups)
-      for (const auto& row : group.rows)
-        if (row.cell == subject.best() && row.has_ratios && !row.is_baseline) {
-          subject.group = &group;
-          subject.row = &row;
-          return;
-        }
-}
-
-template <typename Drawing>
-void add_drawing(std::vector<Block>& blocks, std::optional<Drawing> drawing) {
-  if (drawing) blocks.emplace_back(std::move(*drawing));
-}
-
-Section answer_section_of(const Subject& subject) {
-  Section section{.id = kAnswerSection, .title = "Answer"};
-  if (!subject.cells.name.empty()) section.title += ": " + subject.cells.name;
-  auto& blocks = section.blocks;
-  if (is_of_one_training(subject)) {
-    blocks.emplace_back(training_answer(subject));
-    blocks.emplace_back(limit_answer(subject));
-    if (subject.cells.cells.front()->workers > 1) blocks.emplace_back(network_answer(subject));
-    blocks.emplace_back(accuracy_answer(subject));
-    add_drawing(blocks, training_figure(subject));
-    blocks.emplace_back(steps_after_training(subject));
-    return section;
-  }
-  for (auto* const answer :
-       {best_answer, batch_answer, workers_answer, limit_answer, network_answer, accuracy_answer})
-    blocks.emplace_back(answer(subject));
-  add_drawing(blocks, hero_figure(subject));
-  blocks.emplace_back(next_steps(subject));
-  return section;
-}
-
-Section evidence_of(const Subject& subject) {
-  Section section{.id = "evidence", .title = "Evidence"};
-  if (!subject.cells.name.empty()) section.title += ": " + subject.cells.name;
-  add_drawing(section.blocks, batch_figure(subject));
-  add_drawing(section.blocks, workers_figure(subject));
-  add_drawing(section.blocks, step_waterfall(subject));
-  for (Timeline& timeline : step_timelines(subject)) section.blocks.emplace_back(std::move(timeline));
-  add_drawing(section.blocks, network_figure(subject));
-  add_drawing(section.blocks, accuracy_figure(subject));
-  add_drawing(section.blocks, step_strip(subject));
-  return section;
-}
-
-}  // namespace
-
+/// Every planned set-up, one row each, with column groups.
 Table cells_table(const Conclusions& conclusions) {
   Table table{.id = "every-cell",
               .title = "Every cell",
@@ -176,26 +119,18 @@ Table cells_table(const Conclusions& conclusions) {
                   "parts of a step are means. est., estimated: all images over the images/s of some steps.",
               .columns = cell_columns()};
   Footnotes footnotes;
+  // Ways of using the machine in the order of the records, each sorted by batch. Cells that were planned but
+  // not run, such as a batch too large for the memory, come last.
   std::vector<const Cell*> cells;
-  for (const Cell& cell : conclusions.cells) cells.push_back(&cell);
-  // Ways of using the machine in the order of the records, each sorted by batch.
   std::vector<std::string> ways;
-  const auto place_of = [&](const Cell* cell) {
-    const std::string way = way_in_table(*cell, conclusions.cells);
-    const auto found = std::find(ways.begin(), ways.end(), way);
-    if (found != ways.end()) return found - ways.begin();
-    ways.push_back(way);
-    return static_cast<std::ptrdiff_t>(ways.size()) - 1;
-  };
-  std::vector<std::tuple<std::ptrdiff_t, std::int64_t, const Cell*>> placed;
-  for (const Cell* cell : cells) placed.emplace_back(place_of(cell), cell->global_batch, cell);
-  std::stable_sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) {
-    return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
-  });
-  std::transform(placed.begin(), placed.end(), cells.begin(),
-                 [](const auto& one) { return std::get<2>(one); });
-  // Cells that were planned but not run, such as a batch too large for the memory, come last.
-  std::stable_partition(cells.begin(), cells.end(), [](const Cell* cell) { return cell->is_measured(); });
+  std::map<const Cell*, std::tuple<bool, std::ptrdiff_t, std::int64_t>> places;
+  for (const Cell& cell : conclusions.cells) {
+    cells.push_back(&cell);
+    const std::string way = way_in_table(cell, conclusions.cells);
+    if (std::ranges::find(ways, way) == ways.end()) ways.push_back(way);
+    places[&cell] = {!cell.is_measured(), std::ranges::find(ways, way) - ways.begin(), cell.global_batch};
+  }
+  std::ranges::stable_sort(cells, {}, [&](const Cell* cell) { return places[cell]; });
   // What holds for every row is said once, in the head.
   const bool are_estimates = std::ranges::none_of(
       cells, [](const Cell* cell) { return cell->is_measured() && cell->epoch_measured; });
@@ -208,6 +143,52 @@ Table cells_table(const Conclusions& conclusions) {
   table.footnotes = footnotes.take();
   return table;
 }
+
+/// The row of scaling that a cell is, with ratios to a baseline of fewer workers.
+void find_row(Subject& subject) {
+  for (const auto& [group, row] : subject.conclusions.rows_of_scaling())
+    if (row->cell == subject.best() && row->has_ratios && !row->is_baseline) {
+      subject.group = group;
+      subject.row = row;
+      return;
+    }
+}
+
+Section answer_section_of(const Subject& subject) {
+  Section section{.id = kAnswerSection, .title = "Answer"};
+  if (!subject.cells.name.empty()) section.title += ": " + subject.cells.name;
+  auto& blocks = section.blocks;
+  if (is_of_one_training(subject)) {
+    blocks.emplace_back(training_answer(subject));
+    blocks.emplace_back(limit_answer(subject));
+    if (subject.cells.cells.front()->workers > 1) blocks.emplace_back(network_answer(subject));
+    blocks.emplace_back(accuracy_answer(subject));
+    add_block(blocks, training_figure(subject));
+    blocks.emplace_back(steps_after_training(subject));
+    return section;
+  }
+  for (auto* const answer :
+       {best_answer, batch_answer, workers_answer, limit_answer, network_answer, accuracy_answer})
+    blocks.emplace_back(answer(subject));
+  add_block(blocks, hero_figure(subject));
+  blocks.emplace_back(next_steps(subject));
+  return section;
+}
+
+Section evidence_of(const Subject& subject) {
+  Section section{.id = "evidence", .title = "Evidence"};
+  if (!subject.cells.name.empty()) section.title += ": " + subject.cells.name;
+  add_block(section.blocks, batch_figure(subject));
+  add_block(section.blocks, workers_figure(subject));
+  add_block(section.blocks, step_waterfall(subject));
+  for (Timeline& timeline : step_timelines(subject)) section.blocks.emplace_back(std::move(timeline));
+  add_block(section.blocks, network_figure(subject));
+  add_block(section.blocks, accuracy_figure(subject));
+  add_block(section.blocks, step_strip(subject));
+  return section;
+}
+
+}  // namespace
 
 const PredictedWorkers* Subject::prediction() const {
   const auto place = static_cast<std::size_t>(&cells - conclusions.subjects.data());

@@ -37,8 +37,7 @@ std::string hint_of(const analysis::Remedies& remedies, LossPart part, const ana
 std::vector<LossPart> parts_of(const LossesOfGroup& losses) {
   std::vector<LossPart> parts;
   for (std::size_t i = 0; i < analysis::kLossParts; ++i)
-    if (std::any_of(losses.rows.begin(), losses.rows.end(),
-                    [i](const EfficiencyLoss& loss) { return loss.parts[i].seconds != 0; }))
+    if (std::ranges::any_of(losses.rows, [i](const auto& loss) { return loss.parts[i].seconds != 0; }))
       parts.push_back(static_cast<LossPart>(i));
   return parts;
 }
@@ -179,8 +178,7 @@ std::optional<Waterfall> step_waterfall(const Subject& subject) {
   if (subject.row == nullptr) return std::nullopt;
   const LossesOfGroup* losses = losses_of(subject);
   if (losses == nullptr) return std::nullopt;
-  const auto found = std::find_if(losses->rows.begin(), losses->rows.end(),
-                                  [&](const EfficiencyLoss& loss) { return loss.cell == subject.best(); });
+  const auto found = std::ranges::find(losses->rows, subject.best(), &EfficiencyLoss::cell);
   if (found == losses->rows.end()) return std::nullopt;
   Waterfall waterfall{.id = "step",
                       .finding = finding_of_loss(*found),

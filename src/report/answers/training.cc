@@ -25,8 +25,6 @@ const Record& record_of(const Subject& subject) { return subject.cells.cells.fro
 /// Of a page of `serve`.
 bool is_running(const Record& record) { return record.status == "running"; }
 
-bool is_evaluated(const EpochRecord& epoch) { return epoch.test_accuracy || epoch.validation_accuracy; }
-
 /// The last epoch that was tested or validated, else the last one.
 const EpochRecord& last_evaluated(const Record& record) {
   const auto found = std::ranges::find_if(record.epochs.rbegin(), record.epochs.rend(), is_evaluated);
@@ -45,30 +43,6 @@ std::string command_that_resumes(const Record& record) {
   const auto directory = typed_directory(record);
   if (record.status == "complete" || is_running(record) || directory.empty()) return "";
   return fmt::format("{} --resume {}", without_option(record.command, "--resume"), directory);
-}
-
-template <typename Value>
-Series curve_of(const Record& record, std::string name, double factor, bool is_dashed, const Value& value) {
-  Series series{.name = std::move(name), .dashed = is_dashed};
-  for (const EpochRecord& epoch : record.epochs)
-    if (const std::optional<double> y = value(epoch))
-      series.points.push_back({.x = analysis::epochs_done(record, epoch), .y = factor * *y});
-  return series;
-}
-
-void add_curve(Figure::View& view, Series series) {
-  if (!series.points.empty()) view.series.push_back(std::move(series));
-}
-
-/// The same for a figure of held-out images, cut where a resume took others of `part`.
-void add_held_out(Figure::View& view, const Record& record, const std::string& part, const char* name,
-                  double factor, std::optional<double> EpochRecord::*figure) {
-  const auto value = [&](const EpochRecord& epoch) { return epoch.*figure; };
-  std::vector<std::int64_t> updates;
-  for (const EpochRecord& epoch : record.epochs)
-    if (epoch.*figure) updates.push_back(epoch.updates);
-  for (auto& piece : cut_at_other_images(record, part, curve_of(record, name, factor, false, value), updates))
-    add_curve(view, std::move(piece));
 }
 
 }  // namespace
@@ -103,11 +77,10 @@ Answer training_answer(const Subject& subject) {
   }
   answer.sentence += ".";
   if (is_running(record))
-    answer.sentence += fmt::format(" It goes on: {} updates so far.",
-                                   integer(static_cast<double>(record.epochs.back().updates)));
+    answer.sentence += fmt::format(" It goes on: {} updates so far.", integer(record.epochs.back().updates));
   else if (record.status != "complete")
     answer.sentence += fmt::format(" The training is {}: it ended after {} updates.", record.status,
-                                   integer(static_cast<double>(record.epochs.back().updates)));
+                                   integer(record.epochs.back().updates));
   answer.records.push_back(record.id);
   answer.command = command_that_resumes(record);
   return answer;
@@ -131,15 +104,21 @@ std::optional<Figure> training_figure(const Subject& subject) {
       .note = "After each epoch. Training figures are means over the epoch, with its augmentation."};
   Figure::View accuracy{.name = "accuracy", .x = {.label = "epoch"}, .y = {.label = "accuracy", .unit = "%"}};
   Figure::View loss{.name = "loss", .x = accuracy.x, .y = {.label = "loss"}};
-  const std::string test = measure::kTestImages, validation = measure::kValidationImages;
-  add_held_out(accuracy, record, test, "test", 100, &EpochRecord::test_accuracy);
-  add_held_out(accuracy, record, validation, "validation", 100, &EpochRecord::validation_accuracy);
-  add_curve(accuracy, curve_of(record, "training", 100, true,
-                               [](const auto& one) { return std::optional(one.train_accuracy); }));
-  add_held_out(loss, record, test, "test", 1, &EpochRecord::test_loss);
-  add_held_out(loss, record, validation, "validation", 1, &EpochRecord::validation_loss);
-  add_curve(loss, curve_of(record, "training", 1, true,
-                           [](const auto& one) { return std::optional(one.train_loss); }));
+  const auto at = [&](const EpochRecord& epoch) { return analysis::epochs_done(record, epoch); };
+  const Series test{.name = "test"}, validation{.name = "validation"};
+  constexpr auto kTest = measure::kTestImages, kValidation = measure::kValidationImages;
+  add_held_out(accuracy.series, record, {test, kTest, &EpochRecord::test_accuracy, 100, at});
+  add_held_out(accuracy.series, record,
+               {validation, kValidation, &EpochRecord::validation_accuracy, 100, at});
+  add_held_out(loss.series, record, {test, kTest, &EpochRecord::test_loss, 1, at});
+  add_held_out(loss.series, record, {validation, kValidation, &EpochRecord::validation_loss, 1, at});
+  Series accuracies{.name = "training", .dashed = true}, losses = accuracies;
+  for (const EpochRecord& epoch : record.epochs) {
+    accuracies.points.push_back({.x = at(epoch), .y = 100 * epoch.train_accuracy});
+    losses.points.push_back({.x = at(epoch), .y = epoch.train_loss});
+  }
+  accuracy.series.push_back(std::move(accuracies));
+  loss.series.push_back(std::move(losses));
   figure.views.push_back(std::move(accuracy));
   figure.views.push_back(std::move(loss));
   return figure;

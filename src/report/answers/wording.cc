@@ -9,7 +9,6 @@
 #include <map>
 #include <utility>
 
-#include "analysis/compare/interval.h"
 #include "base/text.h"
 #include "measure/setting.h"
 #include "report/sections/parts.h"
@@ -133,13 +132,9 @@ std::string text_about_load(const std::vector<const analysis::Cell*>& cells) {
   if (most <= 0) return measure::text_about_disturbance(*worst);  // on GPUs alone
   constexpr double kNamed = 0.1;
   constexpr std::size_t kMost = 3;
-  std::vector<std::pair<double, std::string>> programs;
-  for (const auto& [name, seconds] : core_seconds)
-    if (seconds > kNamed * wall_s) programs.emplace_back(-seconds, name);
-  std::ranges::sort(programs);
   std::vector<std::string> names;
-  for (const auto& [seconds, name] : programs)
-    if (names.size() < kMost) names.push_back(name);
+  for (const auto& [name, seconds] : largest_first(core_seconds))
+    if (seconds > kNamed * wall_s && names.size() < kMost) names.push_back(name);
   const auto cores = [](double value) { return fmt::format("{:.1f}", value); };
   return fmt::format(
       "other programs{} kept {} {} busy", names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")),
@@ -169,29 +164,19 @@ std::string text_about_no_best(const analysis::OperatingPoint& point,
 }
 
 void judge(Answer& answer, const analysis::Choice& choice) {
-  switch (choice.standing) {
-    case analysis::Standing::decided:
-      answer.certainty = Certainty::decided;
-      break;
-    case analysis::Standing::tie:
-      answer.certainty = Certainty::tie;
-      answer.chip = fmt::format("{} tie", choice.overlap.size() + 1);
-      break;
-    case analysis::Standing::not_decided:
-      answer.certainty = Certainty::not_decided;
-      answer.chip = "not decided";
-      return;
+  using analysis::Standing;
+  if (choice.standing == Standing::not_decided || (!choice.constant_load && !choice.unsettled.empty())) {
+    answer.certainty = Certainty::not_decided;
+    answer.chip = "not decided";
+    return;
   }
+  answer.certainty = choice.standing == Standing::tie ? Certainty::tie : Certainty::decided;
+  if (choice.standing == Standing::tie) answer.chip = fmt::format("{} tie", choice.overlap.size() + 1);
   if (choice.constant_load) {
     answer.certainty = Certainty::careful;
     answer.chip = "machine as it is";
     if (const auto doubt = doubt_of(*choice.best); !doubt.empty() && doubt != mark_of(Disturbance::disturbed))
       answer.chip += ", " + doubt;
-    return;
-  }
-  if (!choice.unsettled.empty()) {
-    answer.certainty = Certainty::not_decided;
-    answer.chip = "not decided";
     return;
   }
   if (auto doubt = doubt_of(*choice.best); !doubt.empty()) {
@@ -220,11 +205,8 @@ Answer::Bars bars_of(const std::vector<const analysis::Cell*>& cells, const anal
 
 void take_figures(Answer& answer, const analysis::Estimate& estimate, const analysis::Cell& cell) {
   answer.value = estimate.median;
-  if (analysis::has_interval(estimate)) {
-    answer.low = estimate.low;
-    answer.high = estimate.high;
-  }
-  answer.n = static_cast<int>(estimate.n);
+  take_interval(answer, estimate);
+  answer.n = estimate.n;
   for (const Record* record : cell.records) answer.records.push_back(record->id);
 }
 
@@ -268,6 +250,10 @@ std::string epochs_text(double epochs) {
   const double hundredths = std::round(100 * epochs) / 100;
   if (hundredths == 1) return "1 epoch";
   return amount(hundredths > 0 ? hundredths : epochs) + " epochs";
+}
+
+bool is_evaluated(const measure::EpochRecord& epoch) {
+  return epoch.test_accuracy || epoch.validation_accuracy;
 }
 
 Reached reached_in(const measure::EpochRecord& epoch) {

@@ -101,6 +101,8 @@ void take_figures(Answer& answer, const analysis::Estimate& estimate, const anal
 /// "3 epochs", "1 epoch", "0.45 epochs"
 [[nodiscard]] std::string epochs_text(double epochs);
 
+/// Whether it was tested or validated.
+[[nodiscard]] bool is_evaluated(const measure::EpochRecord& epoch);
 /// The accuracy of an epoch that says most: tested, else validated, else of the training images.
 struct Reached {
   double accuracy = 0;

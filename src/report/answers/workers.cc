@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "analysis/compare/interval.h"
 #include "analysis/steps/breakdown.h"
@@ -26,8 +27,7 @@ std::vector<Share> shares_of(const analysis::Parts& parts) {
                             {"Data", "waiting for data", parts.data_wait},
                             {"Communication", "moving gradients", parts.exposed_transfer},
                             {"Other", "copying and other", parts.copy + parts.other}};
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const Share& a, const Share& b) { return a.seconds > b.seconds; });
+  std::ranges::stable_sort(shares, std::greater(), &Share::seconds);
   return shares;
 }
 
@@ -47,6 +47,12 @@ std::string unit_of_workers(const analysis::Cell& best) {
                            best.workers > 1 ? " each" : "", cores);
 }
 
+/// Whether the operating point is a row of strong scaling.
+bool is_of_strong_scaling(const Subject& subject) {
+  return std::ranges::any_of(subject.conclusions.strong,
+                             [&](const auto& group) { return &group == subject.group; });
+}
+
 /// "1.88 [1.84, 1.92] times one core at the same global batch: 94 % efficient."
 std::string text_about_speedup(const Subject& subject) {
   if (subject.row == nullptr) return "";
@@ -56,12 +62,10 @@ std::string text_about_speedup(const Subject& subject) {
                        baseline.disturbance == measure::Disturbance::maybe ? "may have worked" : "worked",
                        baseline_name(baseline));
   const auto& speedup = subject.row->speedup;
-  const auto& strong = subject.conclusions.strong;
-  const bool is_strong =
-      std::ranges::any_of(strong, [&](const auto& group) { return &group == subject.group; });
   return fmt::format("{} times {} at the same {} batch: {} efficient.",
                      with_interval(speedup, Format::fixed2), baseline_name(*subject.group->baseline),
-                     is_strong ? "global" : "local", about(subject.row->efficiency.median));
+                     is_of_strong_scaling(subject) ? "global" : "local",
+                     about(subject.row->efficiency.median));
 }
 
 /// "4 threads need 4 cores." about cells that were left out because cores, or GPUs, are missing.
@@ -184,8 +188,7 @@ Answer workers_answer(const Subject& subject) {
                 .bars = bars_of(cells, best, "",
                                 [](const analysis::Cell& cell) { return counted(cell.workers, "worker"); })};
   if (answer.sentence.empty() && choice.overlap.empty()) {
-    const auto* other =
-        *std::find_if(cells.begin(), cells.end(), [&](const analysis::Cell* cell) { return cell != best; });
+    const auto* other = cells[cells.front() == best ? 1 : 0];
     const bool is_unsettled = std::ranges::find(choice.unsettled, other) != choice.unsettled.end();
     answer.sentence = is_unsettled
                           ? fmt::format("{} is not settled: {}.", way_of(*other),
@@ -196,9 +199,9 @@ Answer workers_answer(const Subject& subject) {
                                         number(other->images_per_s.median / best->images_per_s.median));
   }
   if (!choice.overlap.empty())
-    answer.sentence += fmt::format("{}{} may be as fast as the best, with {} images.",
-                                   answer.sentence.empty() ? "" : " ", way_of(*choice.overlap.front()),
-                                   integer(static_cast<double>(choice.overlap.front()->local_batch)));
+    answer.sentence +=
+        fmt::format("{}{} may be as fast as the best, with {} images.", answer.sentence.empty() ? "" : " ",
+                    way_of(*choice.overlap.front()), integer(choice.overlap.front()->local_batch));
   else if (auto more = text_about_left_out(subject); !more.empty())
     answer.sentence += " " + more;
   judge(answer, choice);
@@ -218,10 +221,7 @@ std::optional<Figure> workers_figure(const Subject& subject) {
     if (auto view = view_of(subject, mode); !view.series.empty()) figure.views.push_back(std::move(view));
   if (figure.views.empty()) return std::nullopt;
   // The mode of the answer comes first, and the title is of the view that is shown.
-  const auto& strong = subject.conclusions.strong;
-  if (figure.views.size() > 1 &&
-      std::ranges::any_of(strong, [&](const auto& group) { return &group == subject.group; }))
-    std::ranges::reverse(figure.views);
+  if (figure.views.size() > 1 && is_of_strong_scaling(subject)) std::ranges::reverse(figure.views);
   for (Figure::View& view : figure.views)
     if (view.finding.empty()) view.finding = "How much each further worker adds";
   figure.finding = figure.views.front().finding;

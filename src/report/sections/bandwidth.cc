@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "analysis/compare/interval.h"
 #include "analysis/steps/bandwidth.h"
 #include "measure/setting.h"
 #include "report/sections/parts.h"
@@ -47,10 +46,10 @@ Table collectives_table(const Record& record, const std::string& id) {
                   {.key = "correct", .label = "correct"}}};
   for (const auto& one : *record.collectives) {
     const auto figures = analysis::figures(one, record.workers);
-    table.rows.push_back({words(one.collective), words(form_of_buffers(one.in_place)),
-                          value(static_cast<double>(one.bytes)), figure(figures.seconds),
-                          figure(figures.algbw, kNothingMoved), figure(figures.busbw, kNothingMoved),
-                          value(figures.seconds.n), words(one.correct ? "yes" : "NO")});
+    table.rows.push_back({words(one.collective), words(form_of_buffers(one.in_place)), value(one.bytes),
+                          figure(figures.seconds), figure(figures.algbw, kNothingMoved),
+                          figure(figures.busbw, kNothingMoved), value(figures.seconds.n),
+                          words(one.correct ? "yes" : "NO")});
     if (record.oversubscribed) mark_row(table.rows.back(), 3, "*");
   }
   if (record.workers < 2)
@@ -99,11 +98,10 @@ std::optional<Plot> bandwidths(const Record& record, const std::string& id) {
     const auto busbw = analysis::figures(one, record.workers).busbw;
     if (!busbw) continue;
     const auto name = fmt::format("{}, {}", one.collective, form_of_buffers(one.in_place));
-    auto series = std::find_if(plot.series.begin(), plot.series.end(),
-                               [&](const Series& known) { return known.name == name; });
+    auto series = std::ranges::find(plot.series, name, &Series::name);
     if (series == plot.series.end()) series = plot.series.insert(series, {.name = name});
     Point point{.x = static_cast<double>(one.bytes), .y = busbw->median};
-    if (analysis::has_interval(*busbw)) point.low = busbw->low, point.high = busbw->high;
+    take_interval(point, *busbw);
     if (record.oversubscribed) point.mark = "oversubscribed";
     series->points.push_back(std::move(point));
   }
@@ -150,7 +148,6 @@ const Record* told_by(const analysis::Cell& cell) {
 
 std::vector<TableCell> row_of_traffic(const analysis::Cell& cell, const Record& record) {
   const auto& travels = record.communication;
-  const auto bytes_of = [](std::int64_t number) { return value(static_cast<double>(number)); };
   const std::int64_t norm = travels.norm_collectives.value_or(0);
   const auto buckets = static_cast<std::int64_t>(record.buckets.size());
   // Older records do not say that the votes are in the buckets: then there are too few collectives for one of
@@ -163,14 +160,14 @@ std::vector<TableCell> row_of_traffic(const analysis::Cell& cell, const Record& 
       cell.variant.empty() ? cell.label : fmt::format("{}, {}", cell.variant, cell.label);
   return {with_mark(words(fmt::format("{} {}", cell.kind, name)), marks_of(cell)),
           words(batch_norm_of(record)),
-          bytes_of(*travels.parameter_bytes),
-          bytes_of(*travels.statistics_bytes),
-          bytes_of(*travels.padding_bytes),
-          bytes_of(travels.gradient_bytes),
-          travels.norm_bytes ? bytes_of(*travels.norm_bytes) : value(0),
+          value(*travels.parameter_bytes),
+          value(*travels.statistics_bytes),
+          value(*travels.padding_bytes),
+          value(travels.gradient_bytes),
+          travels.norm_bytes ? value(*travels.norm_bytes) : value(0),
           value(collectives),
           value(collectives * static_cast<double>(record.window.steps)),
-          value(static_cast<double>(travels.collectives)),
+          value(travels.collectives),
           value(static_cast<double>(travels.bytes_sent) / static_cast<double>(record.window.steps))};
 }
 
@@ -183,28 +180,13 @@ constexpr const char* kBandwidthDefinition =
     "the communicator counted; ring: 2(N-1)/N X. Utilisation = busbw / ceiling, the median busbw of "
     "reducing the same buckets with nothing else running. An epoch's bytes = its steps x X. GB = 1e9 bytes.";
 
-std::vector<Column> bandwidth_columns(const std::string& batch_label) {
-  return {{.key = "batch", .label = batch_label, .format = Format::integer},
-          {.key = "workers", .label = "workers", .format = Format::integer},
-          in_bytes("bytes_per_step", "X a step", "B"),
-          {.key = "buckets", .label = "buckets a step", .format = Format::integer},
-          in_bytes("sent_per_step", "sent a step", "B"),
-          in_bytes("ring_per_step", "ring 2(N-1)/N X", "B"),
-          {.key = "transfer", .label = "t", .unit = "s", .format = Format::milliseconds},
-          in_rate("algbw", "algbw", "GB/s"),
-          in_rate("busbw", "busbw", "GB/s"),
-          in_rate("ceiling", "ceiling", "GB/s"),
-          {.key = "utilisation", .label = "of the ceiling", .format = Format::percent1},
-          in_bytes("bytes_per_epoch", "X an epoch", "B")};
-}
-
 constexpr const char* kNoCeiling = "no ceiling was measured";
 
 std::vector<TableCell> bandwidth_row(std::int64_t batch, const Bandwidth& one) {
-  return {value(static_cast<double>(batch)),
+  return {value(batch),
           value(one.cell->workers),
           value(one.bytes_per_step),
-          value(static_cast<double>(one.buckets)),
+          value(one.buckets),
           value(one.sent_per_step),
           value(one.ring_per_step),
           figure(one.transfer_s),
@@ -242,7 +224,18 @@ std::optional<Table> bandwidth_table(const std::string& id, const std::string& t
   Table table{.id = id,
               .title = title,
               .definition = kBandwidthDefinition,
-              .columns = bandwidth_columns(batch_label)};
+              .columns = {{.key = "batch", .label = batch_label, .format = Format::integer},
+                          {.key = "workers", .label = "workers", .format = Format::integer},
+                          in_bytes("bytes_per_step", "X a step", "B"),
+                          {.key = "buckets", .label = "buckets a step", .format = Format::integer},
+                          in_bytes("sent_per_step", "sent a step", "B"),
+                          in_bytes("ring_per_step", "ring 2(N-1)/N X", "B"),
+                          in_ms("transfer", "t"),
+                          in_rate("algbw", "algbw", "GB/s"),
+                          in_rate("busbw", "busbw", "GB/s"),
+                          in_rate("ceiling", "ceiling", "GB/s"),
+                          {.key = "utilisation", .label = "of the ceiling", .format = Format::percent1},
+                          in_bytes("bytes_per_epoch", "X an epoch", "B")}};
   Footnotes footnotes;
   std::vector<const analysis::Cell*> cells;
   for (const auto& [batch, marks, one] : lines) {
@@ -291,10 +284,9 @@ std::optional<Section> collectives_section(const Conclusions& conclusions) {
     const std::string suffix = ++number == 1 ? "" : fmt::format("-{}", number);
     if (record.status != "complete")
       section.blocks.push_back(warning(fmt::format("{}: {}.", record.status, record.reason)));
-    if (auto plot = bandwidths(record, "collective-bandwidths" + suffix))
-      section.blocks.push_back(std::move(*plot));
+    add_block(section.blocks, bandwidths(record, "collective-bandwidths" + suffix));
     section.blocks.push_back(collectives_table(record, "collectives" + suffix));
-    if (auto table = fits(record, "collective-fits" + suffix)) section.blocks.push_back(std::move(*table));
+    add_block(section.blocks, fits(record, "collective-fits" + suffix));
   }
   if (number == 0) return std::nullopt;
   return section;
@@ -343,8 +335,8 @@ std::optional<Section> traffic_section(const Conclusions& conclusions) {
 std::optional<Section> bandwidth_section(const Conclusions& conclusions) {
   Section section{.id = "bandwidth", .title = "How fast is the all-reduce?"};
   for (const auto mode : {analysis::Mode::weak, analysis::Mode::strong})
-    if (auto one = table_of_mode(conclusions, mode)) section.blocks.push_back(std::move(*one));
-  if (auto one = single_table(conclusions)) section.blocks.push_back(std::move(*one));
+    add_block(section.blocks, table_of_mode(conclusions, mode));
+  add_block(section.blocks, single_table(conclusions));
   if (section.blocks.empty()) return std::nullopt;
   return section;
 }

@@ -69,33 +69,31 @@ struct BreakdownLine {
   const ScalingRow* row = nullptr;
 };
 
-std::vector<Column> ledger_columns(const std::string& batch_label) {
-  return {{.key = "batch", .label = batch_label, .format = Format::integer},
-          {.key = "workers", .label = "workers", .format = Format::integer},
-          in_ms("step", "step"),
-          in_ms("compute", "compute"),
-          {.key = "in_use", .label = "in use", .format = Format::percent1},
-          in_ms("communication", "comm. total"),
-          in_ms("exposed_transfer", "exposed transfer"),
-          in_ms("wait_for_rank", "wait for a rank"),
-          in_ms("overlapped", "overlapped"),
-          in_ms("data_wait", "data wait"),
-          in_ms("other", "copy, other"),
-          {.key = "imbalance", .label = "imbalance", .format = Format::percent1},
-          {.key = "closure", .label = "closure", .format = Format::percent1}};
-}
-
 Table ledger_table(const std::string& id, const std::string& title, const std::string& batch_label,
                    const std::vector<BreakdownLine>& lines) {
-  Table table{
-      .id = id, .title = title, .definition = kLedgerDefinition, .columns = ledger_columns(batch_label)};
+  Table table{.id = id,
+              .title = title,
+              .definition = kLedgerDefinition,
+              .columns = {{.key = "batch", .label = batch_label, .format = Format::integer},
+                          {.key = "workers", .label = "workers", .format = Format::integer},
+                          in_ms("step", "step"),
+                          in_ms("compute", "compute"),
+                          {.key = "in_use", .label = "in use", .format = Format::percent1},
+                          in_ms("communication", "comm. total"),
+                          in_ms("exposed_transfer", "exposed transfer"),
+                          in_ms("wait_for_rank", "wait for a rank"),
+                          in_ms("overlapped", "overlapped"),
+                          in_ms("data_wait", "data wait"),
+                          in_ms("other", "copy, other"),
+                          {.key = "imbalance", .label = "imbalance", .format = Format::percent1},
+                          {.key = "closure", .label = "closure", .format = Format::percent1}}};
   Footnotes footnotes;
   // Least and most, in seconds per step.
   std::pair<double, double> late{std::numeric_limits<double>::infinity(), 0};
   for (const BreakdownLine& line : lines) {
     const Breakdown ledger = analysis::breakdown(*line.cell);
     const auto& mean = ledger.mean;
-    std::vector<TableCell> row{value(static_cast<double>(line.batch)),
+    std::vector<TableCell> row{value(line.batch),
                                value(line.cell->workers),
                                part(ledger, [](const Parts& p) { return p.total(); }),
                                part(ledger, [](const Parts& p) { return p.compute(); }),
@@ -163,27 +161,25 @@ Plot ledger_plot(const std::string& id, const std::string& title, const std::vec
   return plot;
 }
 
-std::vector<Column> residual_columns(const std::string& batch_label) {
-  const auto time = [](std::string key, std::string label) {
-    return Column{.key = std::move(key), .label = std::move(label), .unit = "s", .format = Format::fixed2};
-  };
-  return {{.key = "batch", .label = batch_label, .format = Format::integer},
-          {.key = "workers", .label = "workers", .format = Format::integer},
-          time("epoch", "T(N)"),
-          time("baseline_share", "T(1)/N"),
-          time("residual", "residual"),
-          time("exposed_transfer", "exposed transfer"),
-          time("wait_for_rank", "wait for a rank"),
-          time("data_wait", "data wait"),
-          time("slower_kernels", "slower kernels"),
-          time("rest", "copy, other"),
-          time("communication", "comm. measured")};
-}
-
 std::optional<Table> residual_table(const std::string& id, const std::string& title,
                                     const std::string& batch_label, const std::vector<ScalingGroup>& groups) {
-  Table table{
-      .id = id, .title = title, .definition = kResidualDefinition, .columns = residual_columns(batch_label)};
+  const auto in_s = [](const char* key, const char* label) {
+    return Column{.key = key, .label = label, .unit = "s", .format = Format::fixed2};
+  };
+  Table table{.id = id,
+              .title = title,
+              .definition = kResidualDefinition,
+              .columns = {{.key = "batch", .label = batch_label, .format = Format::integer},
+                          {.key = "workers", .label = "workers", .format = Format::integer},
+                          in_s("epoch", "T(N)"),
+                          in_s("baseline_share", "T(1)/N"),
+                          in_s("residual", "residual"),
+                          in_s("exposed_transfer", "exposed transfer"),
+                          in_s("wait_for_rank", "wait for a rank"),
+                          in_s("data_wait", "data wait"),
+                          in_s("slower_kernels", "slower kernels"),
+                          in_s("rest", "copy, other"),
+                          in_s("communication", "comm. measured")}};
   Footnotes footnotes;
   std::vector<const analysis::Cell*> shown;
   for (const ScalingGroup& group : groups) {
@@ -192,7 +188,7 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
     for (const ScalingRow& row : group.rows) {
       if (row.is_baseline || !row.has_ratios) continue;
       const Residual split = analysis::residual(baseline, analysis::breakdown(*row.cell));
-      std::vector<TableCell> cells{value(static_cast<double>(group.batch)),
+      std::vector<TableCell> cells{value(group.batch),
                                    value(row.cell->workers),
                                    value(split.epoch_s),
                                    value(split.epoch_s - split.residual_s),
@@ -233,8 +229,7 @@ std::vector<BreakdownLine> breakdown_lines_of(const std::vector<ScalingGroup>& g
   for (const ScalingGroup& group : groups)
     for (const ScalingRow& row : group.rows) {
       // A single worker can be the baseline of several groups.
-      if (!row.cell->is_measured() || std::find(cells.begin(), cells.end(), row.cell) != cells.end())
-        continue;
+      if (!row.cell->is_measured() || std::ranges::find(cells, row.cell) != cells.end()) continue;
       lines.push_back({.batch = group.batch,
                        .label = fmt::format("{} {}, N {}", mode == analysis::Mode::weak ? 'b' : 'B',
                                             group.batch, row.cell->workers),
@@ -269,11 +264,11 @@ void append_mode(std::vector<Block>& blocks, const Conclusions& conclusions, ana
                                 lines));
   blocks.push_back(
       ledger_plot(word + "-ledger", fmt::format("The ledger of a step, {} scaling", word), lines));
-  if (auto table = residual_table(
-          "scale-" + word + "-residual",
-          fmt::format("Table 2, {} scaling: the estimate T(N) - T(1)/N and what explains it", word), batch,
-          groups))
-    blocks.push_back(std::move(*table));
+  add_block(blocks,
+            residual_table(
+                "scale-" + word + "-residual",
+                fmt::format("Table 2, {} scaling: the estimate T(N) - T(1)/N and what explains it", word),
+                batch, groups));
 }
 
 }  // namespace
@@ -287,8 +282,8 @@ std::optional<Section> breakdown_section(const Conclusions& conclusions) {
     section.blocks.push_back(ledger_table("ledger", "The ledger of a step", "local batch", singles));
     section.blocks.push_back(ledger_plot("ledger-plot", "The ledger of a step", singles));
   }
-  if (auto warned = loader_warning(conclusions)) section.blocks.push_back(std::move(*warned));
-  if (auto table = loader_table(conclusions)) section.blocks.push_back(std::move(*table));
+  add_block(section.blocks, loader_warning(conclusions));
+  add_block(section.blocks, loader_table(conclusions));
   if (section.blocks.empty()) return std::nullopt;
   return section;
 }

@@ -31,16 +31,8 @@ TableCell cell_in_unit(const std::optional<double>& number, double unit, const c
   return number ? value(*number / unit) : missing(reason);
 }
 
-const char* name_of_bound(analysis::Bound bound) {
-  switch (bound) {
-    case analysis::Bound::arithmetic:
-      return "arithmetic";
-    case analysis::Bound::memory:
-      return "memory";
-    case analysis::Bound::either:
-      break;
-  }
-  return "either";
+std::string name_of_bound(analysis::Bound bound) {
+  return std::string(word_of<analysis::Bound::either>(bound, {"arithmetic", "memory", "either"}));
 }
 
 std::vector<TableCell> reach_row(const Reach& reach) {
@@ -54,7 +46,7 @@ std::vector<TableCell> reach_row(const Reach& reach) {
                                   : "no product was measured before the run";
   const auto bound = reach.bound();
   std::vector<TableCell> row{words(cell.part()),
-                             value(static_cast<double>(cell.local_batch)),
+                             value(cell.local_batch),
                              value(cell.workers),
                              value(reach.cell->full_steps()),
                              with_mark(figure(cell.epoch_s), cell.epoch_measured ? "" : "est."),
@@ -102,9 +94,6 @@ Table reach_table(const std::vector<BatchSeries>& all) {
 }
 
 Table ledger_table_of_series(const std::vector<BatchSeries>& all) {
-  const auto time = [](const char* key, const char* label) {
-    return Column{.key = key, .label = label, .unit = "s", .format = Format::milliseconds};
-  };
   Table table{.id = "sweep-ledger",
               .title = "Ledger of the sweep's steps",
               .definition =
@@ -112,15 +101,15 @@ Table ledger_table_of_series(const std::vector<BatchSeries>& all) {
                   "to the mean step. An image: the step over the local batch.",
               .columns = {{.key = "local_batch", .label = "batch", .format = Format::integer},
                           {.key = "workers", .label = "workers", .format = Format::integer},
-                          time("step", "step"),
-                          time("forward", "forward"),
-                          time("backward", "backward"),
-                          time("update", "update"),
-                          time("exposed", "communication"),
-                          time("data_wait", "data wait"),
-                          time("copy", "copy"),
-                          time("other", "other"),
-                          time("image", "an image")}};
+                          in_ms("step", "step"),
+                          in_ms("forward", "forward"),
+                          in_ms("backward", "backward"),
+                          in_ms("update", "update"),
+                          in_ms("exposed", "communication"),
+                          in_ms("data_wait", "data wait"),
+                          in_ms("copy", "copy"),
+                          in_ms("other", "other"),
+                          in_ms("image", "an image")}};
   Footnotes footnotes;
   std::vector<const analysis::Cell*> cells;
   for (const BatchSeries& series : all)
@@ -128,10 +117,10 @@ Table ledger_table_of_series(const std::vector<BatchSeries>& all) {
       if (!reach.cell->is_in_sweep) continue;
       cells.push_back(reach.cell);
       const auto& parts = reach.ledger.mean;
-      table.rows.push_back({value(static_cast<double>(reach.cell->local_batch)), value(reach.cell->workers),
-                            value(parts.total()), value(parts.forward), value(parts.backward),
-                            value(parts.update), value(parts.exposed()), value(parts.data_wait),
-                            value(parts.copy), value(parts.other),
+      table.rows.push_back({value(reach.cell->local_batch), value(reach.cell->workers), value(parts.total()),
+                            value(parts.forward), value(parts.backward), value(parts.update),
+                            value(parts.exposed()), value(parts.data_wait), value(parts.copy),
+                            value(parts.other),
                             value(parts.total() / static_cast<double>(reach.cell->local_batch))});
       mark_row(table.rows.back(), 2, marks_of(*reach.cell));
       footnotes.explain_marks(*reach.cell);

@@ -89,6 +89,11 @@ std::string text_about_result(const Result& result, std::string_view of_what) {
   return fmt::format("{} and {} in {}.", counted(errors, "error"), counted(warnings, "warning"), of_what);
 }
 
+Paragraph verdict_on_result(const Result& result, std::string_view of_what) {
+  const auto said = text_about_result(result, of_what);
+  return result.number_of(Severity::error) > 0 ? warning(said) : finding(said);
+}
+
 struct Part {
   table::Column column;
   const char* label;
@@ -108,11 +113,9 @@ TableCell part_cell(const table::Row& row, table::Column column) {
 Section check_section(const table::Table& table) {
   const auto result = check::check_table(table);
   Section section{.id = "check", .title = "What holds, and what does not"};
-  const bool is_wrong = result.number_of(Severity::error) > 0;
-  section.blocks.emplace_back(is_wrong ? warning(text_about_result(result, "this table"))
-                                       : finding(text_about_result(result, "this table")));
+  section.blocks.emplace_back(verdict_on_result(result, "this table"));
   if (!result.findings.empty()) section.blocks.emplace_back(findings_table(result));
-  if (auto plot = speedup_plot(table, result)) section.blocks.emplace_back(std::move(*plot));
+  add_block(section.blocks, speedup_plot(table, result));
   std::map<std::string, std::vector<std::string>> by_missing;
   for (const auto& one : result.not_checked) by_missing[one.missing].push_back(one.rule);
   Table not_checked{.id = "check-not-checked",
@@ -126,11 +129,9 @@ Section check_section(const table::Table& table) {
 
 std::optional<Section> check_section(std::span<const measure::Record> records) {
   const auto result = check::check_records(records);
-  const auto errors = result.number_of(Severity::error);
-  if (errors + result.number_of(Severity::warning) == 0) return std::nullopt;
+  if (result.number_of(Severity::error) + result.number_of(Severity::warning) == 0) return std::nullopt;
   Section section{.id = "check-records", .title = "What holds, and what does not"};
-  const auto said = text_about_result(result, "these records");
-  section.blocks.emplace_back(errors > 0 ? warning(said) : finding(said));
+  section.blocks.emplace_back(verdict_on_result(result, "these records"));
   auto shown = findings_table(result);
   shown.id = "check-records-findings";
   section.blocks.emplace_back(std::move(shown));

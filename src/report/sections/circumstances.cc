@@ -64,11 +64,7 @@ std::string text_about_remark(const Remark& remark) {
 std::vector<Remark> notes_of(std::span<const Record> records) {
   std::vector<Remark> notes;
   for (const Record& record : records)
-    for (const std::string& note : record.notes) {
-      analysis::Finding finding;
-      finding.text = note;
-      add_remark(notes, std::move(finding), record.id);
-    }
+    for (const std::string& note : record.notes) add_remark(notes, {.text = note}, record.id);
   return notes;
 }
 

@@ -71,7 +71,7 @@ std::optional<std::string> text_about_claim(const analysis::Convergence& result)
   if (!result.large || !result.variants[*result.large].claim) return std::nullopt;
   const Variant& large = result.variants[*result.large];
   const Claim& claim = *large.claim;
-  const std::string batch = integer(static_cast<double>(large.cell->global_batch));
+  const std::string batch = integer(large.cell->global_batch);
   const std::string seeds = seeds_text(large, result.variants[*result.baseline]);
   const std::string interval = fmt::format("{:+.2f} points [{:+.2f}, {:+.2f}], {} of seeds",
                                            100 * claim.difference, 100 * claim.low, 100 * claim.high, seeds);

@@ -54,10 +54,10 @@ std::vector<TableCell> converge_row(const Convergence& result, std::size_t i) {
                              : variant.verdict.comparable() ? "no baseline"
                                                             : variant.verdict.refusals.front();
   return {words(variant.name),
-          value(static_cast<double>(variant.cell->global_batch)),
+          value(variant.cell->global_batch),
           value(variant.cell->workers),
           value(variant.epochs),
-          value(static_cast<double>(variant.updates)),
+          value(variant.updates),
           words(fmt::format("{:.4g}", variant.peak_lr)),
           with_mark(value(variant.seeds),
                     variant.failed() > 0 ? fmt::format("of {}", variant.seeds + variant.failed()) : ""),
@@ -76,8 +76,7 @@ std::vector<std::string> joined_remarks(const std::vector<Variant>& variants) {
   std::vector<std::pair<std::string, std::vector<std::string>>> names_of;
   for (const Variant& variant : variants) {
     for (const std::string& remark : variant.verdict.remarks) {
-      const auto same = std::find_if(names_of.begin(), names_of.end(),
-                                     [&](const auto& one) { return one.first == remark; });
+      const auto same = std::ranges::find_if(names_of, [&](const auto& one) { return one.first == remark; });
       if (same != names_of.end())
         same->second.push_back(variant.name);
       else
@@ -177,7 +176,7 @@ std::string text_about_remedies(const analysis::Convergence& result) {
   const auto is_remedy = [&](const analysis::Variant& one) {
     return one.given_back && one.large == result.large;
   };
-  if (std::none_of(variants.begin(), variants.end(), is_remedy)) return "";
+  if (std::ranges::none_of(variants, is_remedy)) return "";
   if (result.give_back_most.empty()) return " No remedy gave any of it back.";
   const auto& best = variants[result.give_back_most.front()];
   if (result.give_back_most.size() > 1) {
@@ -234,7 +233,9 @@ std::string batch_of_variant(const analysis::Convergence& result, const analysis
 std::optional<Paragraph> text_about_accuracy(const Conclusions& conclusions) {
   const auto& result = conclusions.convergence;
   if (!result || result->variants.empty()) return std::nullopt;
-  if (result->variants.size() == 1 && conclusions.stopped("converge").records == 0) {
+  const auto& records = conclusions.records;
+  if (result->variants.size() == 1 &&
+      std::ranges::find(records, "converge", &measure::Record::kind) == records.end()) {
     const auto& one = result->variants.front();
     return finding(fmt::format(
         "One configuration, nothing to compare: {} with a standard error of {:.1f} points after {} at global "
@@ -254,8 +255,7 @@ std::optional<Paragraph> text_about_accuracy(const Conclusions& conclusions) {
       "points with a standard error of {:.1f} ({}; {}); {} updates instead of {}.",
       epochs_text(large.epochs), batch_of_variant(*result, large), batch_of_variant(*result, baseline),
       percent(large.accuracy), percent(baseline.accuracy), 100 * loss.value, 100 * loss.standard_error, word,
-      seeds_of(large, baseline), integer(static_cast<double>(large.updates)),
-      integer(static_cast<double>(baseline.updates)));
+      seeds_of(large, baseline), integer(large.updates), integer(baseline.updates));
   return finding(text + text_about_remedies(*result));
 }
 
@@ -265,10 +265,10 @@ std::optional<Section> converge_section(const Conclusions& conclusions) {
   if (!conclusions.convergence) return std::nullopt;
   const Convergence& result = *conclusions.convergence;
   Section section{.id = "convergence", .title = "What happens to the accuracy?"};
-  if (auto said = text_about_accuracy(conclusions)) section.blocks.push_back(std::move(*said));
+  add_block(section.blocks, text_about_accuracy(conclusions));
   section.blocks.push_back(converge_table(result));
   if (auto said = text_about_claim(result)) section.blocks.push_back(finding(std::move(*said)));
-  if (auto claims = claims_table(result)) section.blocks.push_back(std::move(*claims));
+  add_block(section.blocks, claims_table(result));
   if (result.variants.empty()) return section;
   if (const auto whole = analysis::whole_trainings(result)) {
     section.blocks.push_back(whole_trainings_table(result, *whole));
@@ -277,8 +277,7 @@ std::optional<Section> converge_section(const Conclusions& conclusions) {
   }
   section.blocks.push_back(course_table(result));
   for (const Variant& variant : result.variants)
-    if (auto said = text_about_overfitting(variant.name, analysis::course(variant.records)))
-      section.blocks.push_back(std::move(*said));
+    add_block(section.blocks, text_about_overfitting(variant.name, analysis::course(variant.records)));
   for (auto& plot : converge_plots(result)) section.blocks.push_back(std::move(plot));
   for (auto& plot : course_plots(result)) section.blocks.push_back(std::move(plot));
   return section;

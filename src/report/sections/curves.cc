@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "analysis/compare/cell.h"
@@ -22,36 +23,42 @@ using analysis::Variant;
 
 const char* held_out(const Course& course) { return course.has_validation ? "validation" : "test"; }
 
-std::vector<TableCell> course_row(const Variant& variant, const Course& course, bool has_validation) {
+std::vector<TableCell> course_row(const Variant& variant, const Course& course) {
   if (course.epochs.empty()) return {words(variant.name)};
   const CourseEpoch& last = course.epochs.back();
-  std::vector<TableCell> row{words(variant.name), value(last.train_loss),
-                             value(last.test_loss, "not evaluated")};
-  if (has_validation) row.push_back(value(last.validation_loss, "no validation part"));
-  row.push_back(value(last.train_accuracy));
-  row.push_back(value(last.test_accuracy, "not evaluated"));
-  if (has_validation) row.push_back(value(last.validation_accuracy, "no validation part"));
-  row.push_back(course.gap ? value(100 * *course.gap) : missing("not evaluated"));
-  row.push_back(course.overfitting ? words(fmt::format("{:g}", course.overfitting->from_epoch))
-                                   : missing("no clear rise of the held-out loss"));
-  row.push_back(course.unsteadiness ? value(100 * *course.unsteadiness) : missing("fewer than three epochs"));
-  return row;
+  return {words(variant.name),
+          value(last.train_loss),
+          value(last.test_loss, "not evaluated"),
+          value(last.validation_loss, "no validation part"),
+          value(last.train_accuracy),
+          value(last.test_accuracy, "not evaluated"),
+          value(last.validation_accuracy, "no validation part"),
+          course.gap ? value(100 * *course.gap) : missing("not evaluated"),
+          course.overfitting ? words(fmt::format("{:g}", course.overfitting->from_epoch))
+                             : missing("no clear rise of the held-out loss"),
+          course.unsteadiness ? value(100 * *course.unsteadiness) : missing("fewer than three epochs")};
 }
 
-/// One figure of every variant over epochs; variants without it have no series.
-Plot plot_of(const Convergence& result, const std::vector<Course>& courses, const char* id, const char* title,
-             const char* unit, std::optional<double> (*figure)(const CourseEpoch& epoch)) {
-  const bool is_accuracy = std::string_view(unit) == "%";
-  Plot plot{.id = id,
-            .title = title,
+/// A figure of every variant over epochs.
+struct CoursePlot {
+  const char* id;
+  const char* title;
+  std::function<std::optional<double>(const CourseEpoch&)> figure;
+  bool is_accuracy = false;
+};
+
+/// Variants without the figure have no series.
+Plot plot_of(const Convergence& result, const std::vector<Course>& courses, const CoursePlot& shown) {
+  Plot plot{.id = shown.id,
+            .title = shown.title,
             .caption = "Means over seeds, as far as all of them were trained.",
             .x = {.label = "epoch"},
-            .y = {.label = is_accuracy ? "accuracy" : "loss", .unit = unit}};
+            .y = {.label = shown.is_accuracy ? "accuracy" : "loss", .unit = shown.is_accuracy ? "%" : ""}};
   for (std::size_t i = 0; i < result.variants.size(); ++i) {
     Series series{.name = result.variants[i].name};
     for (const CourseEpoch& epoch : courses[i].epochs)
-      if (const auto y = figure(epoch))
-        series.points.push_back({.x = epoch.epochs, .y = (is_accuracy ? 100 : 1) * *y});
+      if (const auto y = shown.figure(epoch))
+        series.points.push_back({.x = epoch.epochs, .y = (shown.is_accuracy ? 100 : 1) * *y});
     if (!series.points.empty()) plot.series.push_back(std::move(series));
   }
   return plot;
@@ -63,10 +70,6 @@ std::vector<Course> courses_of(const Convergence& result) {
   return courses;
 }
 
-bool any_validation(const std::vector<Course>& courses) {
-  return std::any_of(courses.begin(), courses.end(), [](const Course& one) { return one.has_validation; });
-}
-
 using measure::EpochRecord;
 using measure::Record;
 
@@ -75,21 +78,9 @@ bool is_accuracy(Quantity quantity) {
 }
 
 std::optional<double> value_of(const EpochRecord& epoch, Quantity quantity) {
-  std::optional<double> value;
-  switch (quantity) {
-    case Quantity::test_accuracy:
-      value = epoch.test_accuracy;
-      break;
-    case Quantity::train_accuracy:
-      value = epoch.train_accuracy;
-      break;
-    case Quantity::test_loss:
-      value = epoch.test_loss;
-      break;
-    case Quantity::train_loss:
-      value = epoch.train_loss;
-      break;
-  }
+  const std::optional<double> values[] = {epoch.test_accuracy, epoch.train_accuracy, epoch.test_loss,
+                                          epoch.train_loss};  // in the order of Quantity
+  const auto& value = values[static_cast<std::size_t>(quantity)];
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
@@ -119,8 +110,7 @@ Point mean_point(const Variant& variant, Quantity quantity, const At& at) {
 
 /// What the points show: "Means over 3 seeds, with one standard error to either side."
 std::string text_about_seeds(const std::vector<Variant>& variants) {
-  const auto [fewest, most] = std::minmax_element(
-      variants.begin(), variants.end(), [](const Variant& a, const Variant& b) { return a.seeds < b.seeds; });
+  const auto [fewest, most] = std::ranges::minmax_element(variants, {}, &Variant::seeds);
   if (most->seeds == 1) return "One seed: no interval, another seed may lie elsewhere.";
   if (fewest->seeds == most->seeds)
     return fmt::format("Means over {} seeds, with one standard error to either side.", most->seeds);
@@ -207,7 +197,6 @@ std::optional<std::string> text_about_steadiness(const Course& course) {
 
 Table course_table(const Convergence& result) {
   const auto courses = courses_of(result);
-  const bool validated = any_validation(courses);
   Table table{
       .id = "converge-course",
       .title = "Training, validation and test at the last epoch",
@@ -221,43 +210,35 @@ Table course_table(const Convergence& result) {
           "the last five (fewer in short trainings): how steady the end was.",
       .columns = {{.key = "variant", .label = "variant"},
                   {.key = "train_loss", .label = "train loss", .format = Format::fixed3},
-                  {.key = "test_loss", .label = "test loss", .format = Format::fixed3}}};
-  if (validated)
-    table.columns.push_back({.key = "validation_loss", .label = "validation loss", .format = Format::fixed3});
-  table.columns.push_back({.key = "train_accuracy", .label = "train accuracy", .format = Format::percent1});
-  table.columns.push_back({.key = "test_accuracy", .label = "test accuracy", .format = Format::percent1});
-  if (validated)
-    table.columns.push_back(
-        {.key = "validation_accuracy", .label = "validation accuracy", .format = Format::percent1});
-  table.columns.push_back({.key = "gap", .label = "gap", .unit = "points", .format = Format::fixed1});
-  table.columns.push_back({.key = "overfits_from", .label = "overfits from"});
-  table.columns.push_back({.key = "change", .label = "change", .unit = "points", .format = Format::fixed1});
+                  {.key = "test_loss", .label = "test loss", .format = Format::fixed3},
+                  {.key = "validation_loss", .label = "validation loss", .format = Format::fixed3},
+                  {.key = "train_accuracy", .label = "train accuracy", .format = Format::percent1},
+                  {.key = "test_accuracy", .label = "test accuracy", .format = Format::percent1},
+                  {.key = "validation_accuracy", .label = "validation accuracy", .format = Format::percent1},
+                  {.key = "gap", .label = "gap", .unit = "points", .format = Format::fixed1},
+                  {.key = "overfits_from", .label = "overfits from"},
+                  {.key = "change", .label = "change", .unit = "points", .format = Format::fixed1}}};
   for (std::size_t i = 0; i < courses.size(); ++i) {
-    auto row = course_row(result.variants[i], courses[i], validated);
+    auto& row = table.rows.emplace_back(course_row(result.variants[i], courses[i]));
     while (row.size() < table.columns.size()) row.push_back(missing("its seeds have no epoch in common"));
-    table.rows.push_back(std::move(row));
   }
+  if (std::ranges::none_of(courses, &Course::has_validation))
+    for (const char* key : {"validation_loss", "validation_accuracy"}) remove_column(table, key);
   return table;
 }
 
 std::vector<Plot> course_plots(const Convergence& result) {
   const auto courses = courses_of(result);
+  const CoursePlot all[] = {
+      {"converge-train-loss", "Training loss over epochs", &CourseEpoch::train_loss},
+      {"converge-test-loss", "Test loss over epochs", &CourseEpoch::test_loss},
+      {"converge-train-accuracy", "Training accuracy over epochs", &CourseEpoch::train_accuracy, true},
+      {"converge-validation-loss", "Validation loss over epochs", &CourseEpoch::validation_loss},
+      {"converge-validation-accuracy", "Validation accuracy over epochs", &CourseEpoch::validation_accuracy,
+       true}};
   std::vector<Plot> plots;
-  const auto add = [&](const char* id, const char* title, const char* unit,
-                       std::optional<double> (*figure)(const CourseEpoch&)) {
-    auto plot = plot_of(result, courses, id, title, unit, figure);
-    if (!plot.series.empty()) plots.push_back(std::move(plot));
-  };
-  add("converge-train-loss", "Training loss over epochs", "",
-      [](const CourseEpoch& epoch) { return std::optional(epoch.train_loss); });
-  add("converge-test-loss", "Test loss over epochs", "",
-      [](const CourseEpoch& epoch) { return epoch.test_loss; });
-  add("converge-train-accuracy", "Training accuracy over epochs", "%",
-      [](const CourseEpoch& epoch) { return std::optional(epoch.train_accuracy); });
-  add("converge-validation-loss", "Validation loss over epochs", "",
-      [](const CourseEpoch& epoch) { return epoch.validation_loss; });
-  add("converge-validation-accuracy", "Validation accuracy over epochs", "%",
-      [](const CourseEpoch& epoch) { return epoch.validation_accuracy; });
+  for (const CoursePlot& shown : all)
+    if (auto plot = plot_of(result, courses, shown); !plot.series.empty()) plots.push_back(std::move(plot));
   return plots;
 }
 

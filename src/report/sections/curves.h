@@ -38,10 +38,6 @@ namespace paceline::report {
 [[nodiscard]] std::optional<std::string> text_about_whole_trainings(const analysis::Convergence& result,
                                                                     const analysis::WholeTrainings& whole);
 
-/// The same for the question "How many workers?" if only whole trainings can answer it; nothing otherwise.
-[[nodiscard]] std::optional<std::string> answer_by_trainings(
-    const std::optional<analysis::Convergence>& convergence);
-
 /// A row per variant with several seeds: whether it is no worse than the baseline; nothing without one.
 [[nodiscard]] std::optional<Table> claims_table(const analysis::Convergence& result);
 /// The same as a sentence about the large batch.

@@ -140,7 +140,7 @@ void add_rows(Table& table, Footnotes& footnotes, const LossesOfGroup& losses, c
     TableCell points = value(loss.points(part));
     if (figure.low) points.low = *figure.low / loss.step_s, points.high = *figure.high / loss.step_s;
     if (figure.is_within_noise()) points.mark = "~";
-    std::vector<TableCell> row{value(static_cast<double>(losses.group->batch)),
+    std::vector<TableCell> row{value(losses.group->batch),
                                with_mark(value(loss.cell->workers), marks),
                                words(name(part)),
                                std::move(points),
@@ -148,8 +148,7 @@ void add_rows(Table& table, Footnotes& footnotes, const LossesOfGroup& losses, c
                                words(""),
                                words(""),
                                words("")};
-    const auto remedy = std::find_if(remedies.list.begin(), remedies.list.end(),
-                                     [&](const auto& one) { return one.part == part; });
+    const auto remedy = std::ranges::find(remedies.list, part, &analysis::Remedy::part);
     if (remedy != remedies.list.end()) {
       row[5] = words(name_of(*remedy, *loss.cell));
       row[6] = value(remedy->alone);
@@ -173,10 +172,10 @@ void add_rows(Table& table, Footnotes& footnotes, const LossesOfGroup& losses, c
     footnotes.add(fmt::format("{}, {} ({} alone): {}", loss.cell->label, name_of(remedy, *loss.cell),
                               text_about_gain(remedy), command_of(remedy, loss)));
   if (remedies.list.size() > 1)
-    footnotes.add(fmt::format("{}: all {} remedies together save {}, {} than each alone adds up to.",
+    footnotes.add(fmt::format("{}: all {} remedies together save {}, {} {} than each alone adds up to.",
                               loss.cell->label, remedies.list.size(), percent(remedies.all),
-                              fmt::format("{} {}", percent(std::abs(remedies.interaction())),
-                                          remedies.interaction() < 0 ? "less" : "more")));
+                              percent(std::abs(remedies.interaction())),
+                              remedies.interaction() < 0 ? "less" : "more"));
 }
 
 std::optional<Table> table_of(const Conclusions& conclusions, Mode mode) {
@@ -210,7 +209,8 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
   Table table{.id = "same-cores",
               .title = "The same cores as threads of a worker or as workers",
               .definition = kSameCoresDefinition,
-              .columns = {{.key = "global_batch", .label = "global batch", .format = Format::integer},
+              .columns = {{.key = "model", .label = "model"},
+                          {.key = "global_batch", .label = "global batch", .format = Format::integer},
                           {.key = "cores", .label = "cores used", .format = Format::integer},
                           {.key = "fewer", .label = "fewer workers"},
                           in_rate("fewer_rate", "throughput", "images/s"),
@@ -224,26 +224,24 @@ std::optional<Section> same_cores_section(const Conclusions& conclusions) {
                           in_ms("other", "copy, other")}};
   Section section{.id = "same-cores", .title = "How many workers? The same cores as threads or as workers"};
   Footnotes footnotes;
-  const bool several = std::any_of(pairs.begin(), pairs.end(), [&](const SameCores& pair) {
+  const bool several = std::ranges::any_of(pairs, [&](const SameCores& pair) {
     return pair.workers->record().model.name != pairs.front().workers->record().model.name;
   });
-  if (several) table.columns.insert(table.columns.begin(), {.key = "model", .label = "model"});
   for (const SameCores& pair : pairs) {
-    table.rows.push_back({value(static_cast<double>(pair.workers->global_batch)), value(pair.cores),
-                          with_mark(words(form_of_cell(*pair.threads)), marks_of(*pair.threads)),
-                          figure(pair.threads->images_per_s),
-                          with_mark(words(form_of_cell(*pair.workers)), marks_of(*pair.workers)),
-                          figure(pair.workers->images_per_s), figure(pair.speed), value(pair.compute_s),
-                          value(pair.exposed_transfer_s), value(pair.waiting_s), value(pair.data_wait_s),
-                          value(pair.rest_s)});
-    auto& row = table.rows.back();
-    if (several) row.insert(row.begin(), words(pair.workers->record().model.name));
+    table.rows.push_back(
+        {words(pair.workers->record().model.name), value(pair.workers->global_batch), value(pair.cores),
+         with_mark(words(form_of_cell(*pair.threads)), marks_of(*pair.threads)),
+         figure(pair.threads->images_per_s),
+         with_mark(words(form_of_cell(*pair.workers)), marks_of(*pair.workers)),
+         figure(pair.workers->images_per_s), figure(pair.speed), value(pair.compute_s),
+         value(pair.exposed_transfer_s), value(pair.waiting_s), value(pair.data_wait_s), value(pair.rest_s)});
     footnotes.explain_marks(*pair.threads);
     footnotes.explain_marks(*pair.workers);
     for (const std::string& remark : pair.remarks)
       footnotes.add(fmt::format("{} (here) against {} (the baseline): {}.", form_of_cell(*pair.workers),
                                 form_of_cell(*pair.threads), remark));
   }
+  if (!several) remove_column(table, "model");
   table.footnotes = footnotes.take();
   section.blocks.push_back(std::move(table));
   for (const SameCores& pair : pairs)
@@ -288,8 +286,7 @@ std::optional<Section> ways_section(const Conclusions& conclusions) {
 
 std::optional<Section> efficiency_section(const Conclusions& conclusions) {
   Section section{.id = "efficiency", .title = "Where does the efficiency go?"};
-  for (const Mode mode : {Mode::weak, Mode::strong})
-    if (auto table = table_of(conclusions, mode)) section.blocks.emplace_back(std::move(*table));
+  for (const Mode mode : {Mode::weak, Mode::strong}) add_block(section.blocks, table_of(conclusions, mode));
   if (section.blocks.empty()) return std::nullopt;
   return section;
 }

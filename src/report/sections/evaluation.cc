@@ -68,8 +68,8 @@ Table trials_table(const SearchResult& result) {
   Footnotes footnotes;
   for (const auto& trial : result.trials) {
     table.rows.push_back(
-        {words(trial.candidate.name), value(static_cast<double>(trial.epochs)),
-         value(static_cast<double>(trial.candidate.records.size())), accuracy_of(trial),
+        {words(trial.candidate.name), value(trial.epochs), value(trial.candidate.records.size()),
+         accuracy_of(trial),
          trial.candidate.accuracies.empty() ? missing(trial.candidate.failure) : value(trial.candidate.loss),
          trial.gap ? value(100 * *trial.gap) : missing("no accuracy of training at its best epoch"),
          difference_of(result, trial), words(verdict_of_trial(result, trial)), value(trial.training_s)});
@@ -161,7 +161,7 @@ std::string answer(const SearchResult& result) {
     if (trial.ties()) ties.push_back(trial.candidate.name);
   return fmt::format("{} is the best on validation: {} of {} images, standard error {:.2f} points; {}; {}.",
                      best.candidate.name, percent(best.candidate.accuracy),
-                     integer(static_cast<double>(result.validation_samples)), 100 * best.standard_error,
+                     integer(result.validation_samples), 100 * best.standard_error,
                      ties.empty()
                          ? "nothing ties with it"
                          : fmt::format("the difference to {} is noise, they tie", fmt::join(ties, "; ")),
@@ -201,8 +201,7 @@ void add_search(Section& section, const SearchResult& result, const Told& told) 
   if (result.epochs_trained < result.epochs_of_grid)
     section.blocks.push_back(plain(fmt::format(
         "{}{} epochs were trained in all; each configuration to the end of the longest would have been {}.",
-        told.subject, integer(static_cast<double>(result.epochs_trained)),
-        integer(static_cast<double>(result.epochs_of_grid)))));
+        told.subject, integer(result.epochs_trained), integer(result.epochs_of_grid))));
 }
 
 using analysis::Evaluation;
@@ -212,8 +211,7 @@ constexpr std::size_t kWidestMatrix = 20;  ///< the most classes for which a mat
 constexpr std::size_t kListedConfusions = 20;
 
 TableCell share_cell(const std::optional<Proportion>& proportion, const char* reason) {
-  if (!proportion) return missing(reason);
-  return {.value = proportion->value, .low = proportion->low, .high = proportion->high};
+  return proportion ? bounded(*proportion) : missing(reason);
 }
 
 std::string part_of_data(const measure::Record& record) {
@@ -237,9 +235,8 @@ Table overall_table(const measure::Record& record, const Evaluation& result, con
                   {.key = "top_1", .label = "top-1", .format = Format::percent1},
                   {.key = "top_5", .label = "top-5", .format = Format::percent1},
                   {.key = "balanced", .label = "mean of classes", .format = Format::percent1}}};
-  table.rows.push_back({words(evaluation.part), value(static_cast<double>(evaluation.samples)),
-                        value(static_cast<double>(evaluation.reads)), value(evaluation.loss),
-                        share_cell(result.top_1, ""), share_cell(result.top_5, ""),
+  table.rows.push_back({words(evaluation.part), value(evaluation.samples), value(evaluation.reads),
+                        value(evaluation.loss), share_cell(result.top_1, ""), share_cell(result.top_5, ""),
                         share_cell(result.balanced, "")});
   return table;
 }
@@ -257,9 +254,8 @@ Table class_table(const Evaluation& result, const std::string& id) {
                   {.key = "predicted", .label = "taken for it", .format = Format::integer},
                   {.key = "precision", .label = "precision", .format = Format::percent1}}};
   for (const auto& figures : result.classes)
-    table.rows.push_back({words(figures.name), value(static_cast<double>(figures.samples)),
-                          share_cell(figures.recall, "no image of this class"),
-                          value(static_cast<double>(figures.predicted)),
+    table.rows.push_back({words(figures.name), value(figures.samples),
+                          share_cell(figures.recall, "no image of this class"), value(figures.predicted),
                           share_cell(figures.precision, "no image was taken for it")});
   return table;
 }
@@ -326,7 +322,7 @@ Heatmap confusion_map(const Evaluation& result, const std::string& id) {
     const auto& most = result.confusions.front();
     map.finding = fmt::format("{} is taken for {} most: {} of {} images", result.classes[most.label].name,
                               result.classes[most.predicted].name, most.samples,
-                              integer(static_cast<double>(result.classes[most.label].samples)));
+                              integer(result.classes[most.label].samples));
   }
   for (const std::size_t column : shown) map.columns.push_back(result.classes[column].name);
   if (is_cut) map.columns.emplace_back("others");
@@ -359,8 +355,7 @@ Table confusion_list(const Evaluation& result, const std::string& id) {
   for (const auto& one : result.confusions) {
     if (table.rows.size() == kListedConfusions) break;
     const auto& label = result.classes[one.label];
-    table.rows.push_back({words(label.name), words(result.classes[one.predicted].name),
-                          value(static_cast<double>(one.samples)),
+    table.rows.push_back({words(label.name), words(result.classes[one.predicted].name), value(one.samples),
                           share_cell(analysis::wilson(one.samples, label.samples), "")});
   }
   return table;
@@ -389,8 +384,6 @@ Gallery mistake_gallery(const Evaluation& result, const std::string& id) {
 }
 
 }  // namespace
-
-bool is_of_search(const measure::Record& record) { return record.kind == "search"; }
 
 std::optional<Section> search_section(const Conclusions& conclusions) {
   const auto results = analysis::searches(conclusions.records);
@@ -425,7 +418,5 @@ std::optional<Section> evaluation_section(const Conclusions& conclusions) {
   if (section.blocks.empty()) return std::nullopt;
   return section;
 }
-
-bool is_of_evaluation(const measure::Record& record) { return record.evaluation.has_value(); }
 
 }  // namespace paceline::report

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "measure/disturbance.h"
 #include "report/sections/parts.h"
 #include "report/sections/sections.h"
@@ -36,14 +34,10 @@ TableCell told_of(const std::optional<double>& number, const std::optional<doubl
 /// "power cap 35.0 %, thermal (driver) 2.0 %"; "-" if clocks were never lowered.
 TableCell held_back(const GpuUse& use) {
   if (!use.held_back) return missing(kUntold);
-  std::vector<std::pair<double, std::string>> reasons;
-  for (const auto& [reason, part] : *use.held_back)
-    if (part > 0) reasons.emplace_back(-part, reason);
-  if (reasons.empty()) return words("never");
-  std::sort(reasons.begin(), reasons.end());
   std::vector<std::string> texts;
-  for (const auto& [part, reason] : reasons) texts.push_back(fmt::format("{} {}", reason, percent(-part)));
-  return words(fmt::format("{}", fmt::join(texts, ", ")));
+  for (const auto& [reason, part] : largest_first(*use.held_back))
+    if (part > 0) texts.push_back(fmt::format("{} {}", reason, percent(part)));
+  return words(texts.empty() ? "never" : fmt::format("{}", fmt::join(texts, ", ")));
 }
 
 std::string name_of_gpu(const GpuUse& use) {

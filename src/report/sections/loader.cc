@@ -17,18 +17,6 @@ constexpr const char* kLoaderDefinition =
     "steps wait more than 5 % of their time for data and the ceiling is below 1.5 times what was used, or "
     "where it has no threads (--loader-threads 0: the worker prepares each batch before its step).";
 
-std::vector<Column> loader_columns() {
-  return {{.key = "cell", .label = "cell"},
-          {.key = "used", .label = "used", .unit = "images/s", .format = Format::rate},
-          {.key = "ceiling", .label = "ceiling", .unit = "images/s", .format = Format::rate},
-          {.key = "core", .label = "a core", .unit = "images/s", .format = Format::rate},
-          {.key = "ready", .label = "ready", .format = Format::fixed2},
-          {.key = "queue", .label = "of at most", .format = Format::fixed1},
-          {.key = "waited", .label = "steps that waited", .format = Format::percent1},
-          {.key = "data_wait", .label = "data wait", .format = Format::percent1},
-          {.key = "verdict", .label = "the loader is"}};
-}
-
 std::string verdict_on_loader(const analysis::Breakdown& ledger) {
   if (analysis::is_data_bound(ledger)) return "the limit";
   return analysis::waits_for_scheduling(ledger) ? "fast enough, scheduled late" : "fast enough";
@@ -106,8 +94,18 @@ std::optional<Paragraph> loader_warning(const Conclusions& conclusions) {
 }
 
 std::optional<Table> loader_table(const Conclusions& conclusions) {
-  Table table{
-      .id = "loader", .title = "The loader", .definition = kLoaderDefinition, .columns = loader_columns()};
+  Table table{.id = "loader",
+              .title = "The loader",
+              .definition = kLoaderDefinition,
+              .columns = {{.key = "cell", .label = "cell"},
+                          in_rate("used", "used", "images/s"),
+                          in_rate("ceiling", "ceiling", "images/s"),
+                          in_rate("core", "a core", "images/s"),
+                          {.key = "ready", .label = "ready", .format = Format::fixed2},
+                          {.key = "queue", .label = "of at most", .format = Format::fixed1},
+                          {.key = "waited", .label = "steps that waited", .format = Format::percent1},
+                          {.key = "data_wait", .label = "data wait", .format = Format::percent1},
+                          {.key = "verdict", .label = "the loader is"}}};
   Footnotes footnotes;
   for (const auto& cell : conclusions.cells) {
     if (!cell.is_measured()) continue;

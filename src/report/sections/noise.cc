@@ -9,18 +9,27 @@
 #include "report/text.h"
 
 namespace paceline::report {
+namespace {
 
 using analysis::NoiseCourse;
 using analysis::NoisePoint;
 using measure::NoiseScale;
-
-namespace {
 
 /// With two figures: 1,200 · 120 · 12 · 1.2.
 std::string samples_text(double samples) {
   if (samples < 10) return rough(samples);
   const double unit = std::pow(10, std::floor(std::log10(samples)) - 1);
   return integer(unit * std::round(samples / unit));
+}
+
+/// " In the second half it was 620 samples [540, 720]."; empty if that is not known.
+std::string text_of_second_half(const NoiseCourse& course) {
+  if (!course.second_half || course.second_half->low < 1) return "";
+  const NoiseScale& scale = *course.second_half;
+  if (!scale.batch || !scale.high)
+    return fmt::format(" In the second half it was above {}.", samples_text(scale.low));
+  return fmt::format(" In the second half it was {} [{}, {}].", samples_text(*scale.batch),
+                     samples_text(scale.low), samples_text(*scale.high));
 }
 
 }  // namespace
@@ -32,8 +41,7 @@ Plot noise_plot(const NoiseCourse& course, const std::string& id, const std::str
       .caption = fmt::format(
           "From squared norms of gradients of batches of {} and of {}, in {} steps; a "
           "point joins about {} of them, with its 95 % interval. {}.",
-          integer(static_cast<double>(course.small_batch)), integer(static_cast<double>(course.large_batch)),
-          integer(static_cast<double>(course.steps)),
+          integer(course.small_batch), integer(course.large_batch), integer(course.steps),
           integer(static_cast<double>(course.steps) / static_cast<double>(course.points.size())), caption),
       .x = {.label = "epoch"},
       .y = {.label = "noise scale", .unit = "samples", .log = true}};
@@ -48,26 +56,11 @@ Plot noise_plot(const NoiseCourse& course, const std::string& id, const std::str
   return plot;
 }
 
-namespace {
-
-/// " In the second half it was 620 samples [540, 720]."; empty if that is not known.
-std::string text_of_second_half(const NoiseCourse& course) {
-  if (!course.second_half || course.second_half->low < 1) return "";
-  const NoiseScale& scale = *course.second_half;
-  if (!scale.batch || !scale.high)
-    return fmt::format(" In the second half it was above {}.", samples_text(scale.low));
-  return fmt::format(" In the second half it was {} [{}, {}].", samples_text(*scale.batch),
-                     samples_text(scale.low), samples_text(*scale.high));
-}
-
-}  // namespace
-
 std::string text_about_noise(const NoiseCourse& course) {
   const NoiseScale& scale = course.whole;
-  const std::string from = fmt::format("(mean over the training, from {} steps; batches of {} and {})",
-                                       integer(static_cast<double>(course.steps)),
-                                       integer(static_cast<double>(course.small_batch)),
-                                       integer(static_cast<double>(course.large_batch)));
+  const std::string from =
+      fmt::format("(mean over the training, from {} steps; batches of {} and {})", integer(course.steps),
+                  integer(course.small_batch), integer(course.large_batch));
   if (!scale.batch || !scale.high) {
     if (scale.low < 1)
       return fmt::format("The noise scale of the gradient is not known: too few steps {}.", from);

@@ -11,131 +11,6 @@
 #include "report/text.h"
 
 namespace paceline::report {
-
-TableCell words(std::string text) { return {.text = std::move(text)}; }
-
-TableCell value(double number) { return {.value = number}; }
-
-TableCell figure(const analysis::Estimate& estimate) {
-  TableCell cell{.value = estimate.median};
-  if (analysis::has_interval(estimate)) {
-    cell.low = estimate.low;
-    cell.high = estimate.high;
-  }
-  return cell;
-}
-
-std::string with_interval(const analysis::Estimate& estimate, Format format) {
-  return one_line(cell_text(figure(estimate), format));
-}
-
-TableCell missing(std::string reason) { return {.text = "-", .note = std::move(reason)}; }
-
-TableCell value(const std::optional<double>& number, const std::string& reason) {
-  return number ? value(*number) : missing(reason);
-}
-
-TableCell figure(const std::optional<analysis::Estimate>& estimate, const std::string& reason) {
-  return estimate ? figure(*estimate) : missing(reason);
-}
-
-TableCell with_error(double number, double standard_error) {
-  return {.value = number,
-          .low = number - standard_error,
-          .high = number + standard_error,
-          .note = "interval: one standard error to either side"};
-}
-
-TableCell with_mark(TableCell cell, const std::string& mark) {
-  if (mark.empty()) return cell;
-  cell.mark += (cell.mark.empty() ? "" : " ") + mark;
-  return cell;
-}
-
-void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string& mark) {
-  for (std::size_t i = first; i < row.size(); ++i)
-    if (row[i].value) row[i] = with_mark(std::move(row[i]), mark);
-}
-
-Column in_ms(std::string key, std::string label) {
-  return {std::move(key), std::move(label), "s", Format::milliseconds};
-}
-Column in_bytes(std::string key, std::string label, std::string unit) {
-  return {std::move(key), std::move(label), std::move(unit), Format::bytes};
-}
-Column in_rate(std::string key, std::string label, std::string unit) {
-  return {std::move(key), std::move(label), std::move(unit), Format::rate};
-}
-
-Paragraph plain(std::string text) { return {.tone = Paragraph::Tone::plain, .text = std::move(text)}; }
-Paragraph finding(std::string text) { return {.tone = Paragraph::Tone::finding, .text = std::move(text)}; }
-Paragraph warning(std::string text) { return {.tone = Paragraph::Tone::warning, .text = std::move(text)}; }
-
-std::string marks_of(const analysis::Cell& cell) {
-  std::vector<std::string> marks;
-  if (cell.oversubscribed) marks.emplace_back("*");
-  if (cell.debug_build) marks.emplace_back("debug");
-  if (!cell.emulated.empty()) marks.emplace_back("emulated");
-  if (std::string mark = short_mark_of(worst_of({&cell})); !mark.empty()) marks.push_back(std::move(mark));
-  if (cell.is_measured() && !analysis::has_interval(cell.step_s))
-    marks.push_back(fmt::format("n={}", cell.step_s.n));
-  return fmt::format("{}", fmt::join(marks, " "));
-}
-
-std::string marks_of(const analysis::ScalingRow& row) {
-  std::string marks = marks_of(*row.cell);
-  if (row.verdict.shares_cores) marks += marks.empty() ? "†" : " †";
-  return marks;
-}
-
-std::string mark_of(measure::Disturbance disturbance) {
-  switch (disturbance) {
-    case measure::Disturbance::none:
-      return "";
-    case measure::Disturbance::maybe:
-      return "maybe disturbed";
-    case measure::Disturbance::disturbed:
-      return "disturbed";
-  }
-  return "";
-}
-
-std::string short_mark_of(measure::Disturbance disturbance) {
-  return disturbance == measure::Disturbance::maybe ? "~" : mark_of(disturbance);
-}
-
-measure::Disturbance worst_of(const std::vector<const analysis::Cell*>& cells) {
-  auto worst = measure::Disturbance::none;
-  for (const analysis::Cell* cell : cells)
-    if (cell->is_measured()) worst = std::max(worst, cell->disturbance);
-  return worst;
-}
-
-std::string point_mark(const analysis::Cell& cell) {
-  if (!cell.emulated.empty()) return "emulated";
-  if (cell.oversubscribed) return "oversubscribed";
-  if (cell.debug_build) return "debug build";
-  return "";
-}
-
-Point point_of(double x, const analysis::Estimate& y, std::string mark) {
-  Point point{.x = x, .y = y.median, .mark = std::move(mark)};
-  if (analysis::has_interval(y)) {
-    point.low = y.low;
-    point.high = y.high;
-  }
-  point.n = static_cast<int>(y.n);
-  return point;
-}
-
-Point point_of(double x, const analysis::Estimate& y, const analysis::Cell& cell) {
-  std::string mark = point_mark(cell);
-  if (mark.empty()) mark = mark_of(cell.disturbance);
-  Point point = point_of(x, y, std::move(mark));
-  point.record = cell.record().id;
-  return point;
-}
-
 namespace {
 
 /// After how many updates resumes took other images of `part`, ascending.
@@ -145,125 +20,6 @@ std::set<std::int64_t> cuts_of(const measure::Record& record, const std::string&
     if (change.setting == part) cuts.insert(change.update);
   return cuts;
 }
-
-}  // namespace
-
-std::vector<Series> cut_at_other_images(const measure::Record& record, const std::string& part,
-                                        const Series& curve, const std::vector<std::int64_t>& updates) {
-  base::expects(updates.size() == curve.points.size(), "each point has its updates");
-  std::vector<Series> pieces;
-  auto cuts = cuts_of(record, part);
-  cuts.insert(std::numeric_limits<std::int64_t>::max());
-  std::size_t next = 0;
-  for (const auto cut : cuts) {
-    Series piece = curve;
-    piece.points.clear();
-    while (next < updates.size() && updates[next] <= cut) piece.points.push_back(curve.points[next++]);
-    if (cut != *cuts.rbegin()) piece.name += fmt::format(" until update {}", cut);
-    if (!piece.points.empty()) pieces.push_back(std::move(piece));
-  }
-  return pieces;
-}
-
-bool are_of_same_images(const measure::Record& record, const std::string& part, std::int64_t earlier,
-                        std::int64_t later) {
-  const auto cuts = cuts_of(record, part);
-  const auto cut = cuts.lower_bound(earlier);  // images changed after `earlier`, and before `later`
-  return cut == cuts.end() || *cut >= later;
-}
-
-std::string text_about_emulation(const analysis::Cell& cell) {
-  return cell.emulated.empty() ? "" : fmt::format(" EMULATED {}: no times of such hardware.", cell.emulated);
-}
-
-std::string workers_on_cores(const analysis::Cell& cell) {
-  const std::string workers = counted(cell.workers, "worker");
-  return analysis::is_of_cuda_engine(cell.record())
-             ? workers
-             : fmt::format("{} ({})", workers, counted(analysis::cores_used(cell.record()), "core"));
-}
-
-std::string knee_not_decided(const analysis::Sweep& sweep) {
-  if (sweep.undecided.empty()) return {};
-  std::vector<std::string> batches;
-  for (const std::size_t i : sweep.undecided)
-    batches.push_back(std::to_string(sweep.points[i].cell->local_batch));
-  const bool any_single = std::any_of(sweep.undecided.begin(), sweep.undecided.end(), [&](std::size_t i) {
-    return !analysis::has_interval(sweep.points[i].cell->step_s);
-  });
-  return fmt::format("{} {}; measure longer", listed(batches),
-                     any_single ? "overlap or were timed by too few steps" : "overlap");
-}
-
-std::string text_about_doubts(const analysis::Sweep& sweep) {
-  std::vector<const analysis::Cell*> compared;
-  for (const analysis::SweepPoint& point : sweep.points)
-    if (point.on_curve) compared.push_back(point.cell);
-  return doubts_about(compared);
-}
-
-std::string few_repeats(const analysis::Cell& cell) {
-  const std::size_t repeats = cell.records.size();
-  return repeats == 1 ? "one repeat" : repeats == 2 ? "two repeats" : "";
-}
-
-std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells) {
-  const auto [fewest, most] = std::minmax_element(
-      cells.begin(), cells.end(),
-      [](const analysis::Cell* a, const analysis::Cell* b) { return a->records.size() < b->records.size(); });
-  if (fewest == cells.end()) return "";
-  const std::string few = few_repeats(**fewest);
-  return few.empty() || (*fewest)->records.size() == (*most)->records.size() ? few : few + " at the least";
-}
-
-std::string beside_others(measure::Disturbance disturbance) {
-  if (disturbance == measure::Disturbance::none) return "";
-  return disturbance == measure::Disturbance::maybe ? "perhaps beside other programs"
-                                                    : "beside other programs";
-}
-
-std::string doubts_about(const std::vector<const analysis::Cell*>& cells) {
-  std::vector<std::string> doubts{fewest_repeats(cells)};
-  doubts.push_back(beside_others(worst_of(cells)));
-  std::erase(doubts, "");
-  return fmt::format("{}", fmt::join(doubts, ", "));
-}
-
-std::string in_brackets(const std::string& text) { return text.empty() ? "" : fmt::format(" ({})", text); }
-
-std::vector<std::string> text_about_single_repeats(const std::vector<const analysis::Cell*>& cells) {
-  std::vector<std::string> of_steps, of_few_steps, of_one_step;
-  for (const analysis::Cell* cell : cells) {
-    if (!cell->is_measured() || cell->records.size() != 1) continue;
-    auto& labels = analysis::has_interval(cell->step_s) ? of_steps
-                   : cell->step_s.n > 1                 ? of_few_steps
-                                                        : of_one_step;
-    if (std::find(labels.begin(), labels.end(), cell->label) == labels.end()) labels.push_back(cell->label);
-  }
-  std::vector<std::string> said;
-  if (!of_steps.empty())
-    said.push_back(fmt::format(
-        "One repeat: the interval is of steps within one run; another run may lie outside it: {}.",
-        fmt::join(of_steps, "; ")));
-  if (!of_few_steps.empty())
-    said.push_back(
-        fmt::format("One repeat of few steps, without interval: another run may give another time: {}.",
-                    fmt::join(of_few_steps, "; ")));
-  if (!of_one_step.empty())
-    said.push_back(fmt::format("One repeat of a single step: another run may give another time: {}.",
-                               fmt::join(of_one_step, "; ")));
-  return said;
-}
-
-std::string behind(const std::string& text) { return text.empty() ? "" : ", " + text; }
-
-std::string text_about_group(const analysis::ScalingGroup& group) {
-  std::vector<std::string> said{group.subject, group.setup, group.circumstances};
-  std::erase(said, "");
-  return fmt::format("{}", fmt::join(said, ", "));
-}
-
-namespace {
 
 struct SetupColumn {
   const char* entry;  ///< of the set-up
@@ -308,6 +64,200 @@ TableCell setup_cell(const analysis::Cell& cell, const SetupColumn& column) {
 
 }  // namespace
 
+TableCell words(std::string text) { return {.text = std::move(text)}; }
+
+TableCell value(double number) { return {.value = number}; }
+
+TableCell figure(const analysis::Estimate& estimate) {
+  TableCell cell{.value = estimate.median};
+  take_interval(cell, estimate);
+  return cell;
+}
+
+std::string with_interval(const analysis::Estimate& estimate, Format format) {
+  return one_line(cell_text(figure(estimate), format));
+}
+
+TableCell missing(std::string reason) { return {.text = "-", .note = std::move(reason)}; }
+
+TableCell value(const std::optional<double>& number, const std::string& reason) {
+  return number ? value(*number) : missing(reason);
+}
+
+TableCell figure(const std::optional<analysis::Estimate>& estimate, const std::string& reason) {
+  return estimate ? figure(*estimate) : missing(reason);
+}
+
+TableCell with_error(double number, double standard_error) {
+  return {.value = number,
+          .low = number - standard_error,
+          .high = number + standard_error,
+          .note = "interval: one standard error to either side"};
+}
+
+TableCell with_mark(TableCell cell, const std::string& mark) {
+  if (mark.empty()) return cell;
+  cell.mark += (cell.mark.empty() ? "" : " ") + mark;
+  return cell;
+}
+
+void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string& mark) {
+  for (std::size_t i = first; i < row.size(); ++i)
+    if (row[i].value) row[i] = with_mark(std::move(row[i]), mark);
+}
+
+void remove_column(Table& table, std::string_view key) {
+  const auto column = std::ranges::find(table.columns, key, &Column::key) - table.columns.begin();
+  for (auto& row : table.rows) row.erase(row.begin() + column);
+  table.columns.erase(table.columns.begin() + column);
+}
+
+Column in_ms(std::string key, std::string label) {
+  return {std::move(key), std::move(label), "s", Format::milliseconds};
+}
+Column in_bytes(std::string key, std::string label, std::string unit) {
+  return {std::move(key), std::move(label), std::move(unit), Format::bytes};
+}
+Column in_rate(std::string key, std::string label, std::string unit) {
+  return {std::move(key), std::move(label), std::move(unit), Format::rate};
+}
+
+Paragraph plain(std::string text) { return {.tone = Paragraph::Tone::plain, .text = std::move(text)}; }
+Paragraph finding(std::string text) { return {.tone = Paragraph::Tone::finding, .text = std::move(text)}; }
+Paragraph warning(std::string text) { return {.tone = Paragraph::Tone::warning, .text = std::move(text)}; }
+
+std::string marks_of(const analysis::Cell& cell) {
+  std::vector<std::string> marks;
+  if (cell.oversubscribed) marks.emplace_back("*");
+  if (cell.debug_build) marks.emplace_back("debug");
+  if (!cell.emulated.empty()) marks.emplace_back("emulated");
+  if (std::string mark = short_mark_of(worst_of({&cell})); !mark.empty()) marks.push_back(std::move(mark));
+  if (cell.is_measured() && !analysis::has_interval(cell.step_s))
+    marks.push_back(fmt::format("n={}", cell.step_s.n));
+  return fmt::format("{}", fmt::join(marks, " "));
+}
+
+std::string marks_of(const analysis::ScalingRow& row) {
+  std::string marks = marks_of(*row.cell);
+  if (row.verdict.shares_cores) marks += marks.empty() ? "†" : " †";
+  return marks;
+}
+
+std::string mark_of(measure::Disturbance disturbance) {
+  return std::string(
+      word_of<measure::Disturbance::disturbed>(disturbance, {"", "maybe disturbed", "disturbed"}));
+}
+
+std::string short_mark_of(measure::Disturbance disturbance) {
+  return disturbance == measure::Disturbance::maybe ? "~" : mark_of(disturbance);
+}
+
+measure::Disturbance worst_of(const std::vector<const analysis::Cell*>& cells) {
+  auto worst = measure::Disturbance::none;
+  for (const analysis::Cell* cell : cells)
+    if (cell->is_measured()) worst = std::max(worst, cell->disturbance);
+  return worst;
+}
+
+std::string point_mark(const analysis::Cell& cell) {
+  if (!cell.emulated.empty()) return "emulated";
+  if (cell.oversubscribed) return "oversubscribed";
+  if (cell.debug_build) return "debug build";
+  return "";
+}
+
+Point point_of(double x, const analysis::Estimate& y, std::string mark) {
+  Point point{.x = x, .y = y.median, .mark = std::move(mark), .n = y.n};
+  take_interval(point, y);
+  return point;
+}
+
+Point point_of(double x, const analysis::Estimate& y, const analysis::Cell& cell) {
+  std::string mark = point_mark(cell);
+  if (mark.empty()) mark = mark_of(cell.disturbance);
+  Point point = point_of(x, y, std::move(mark));
+  point.record = cell.record().id;
+  return point;
+}
+
+void add_held_out(std::vector<Series>& series, const measure::Record& record, const HeldOut& shown) {
+  auto cuts = cuts_of(record, shown.part);
+  cuts.insert(std::numeric_limits<std::int64_t>::max());
+  std::size_t next = 0;
+  for (const auto cut : cuts) {
+    Series piece = shown.like;
+    for (; next < record.epochs.size() && record.epochs[next].updates <= cut; ++next) {
+      const auto& epoch = record.epochs[next];
+      if (const auto& y = epoch.*shown.figure)
+        piece.points.push_back({.x = shown.x(epoch), .y = shown.factor * *y});
+    }
+    if (cut != *cuts.rbegin()) piece.name += fmt::format(" until update {}", cut);
+    if (!piece.points.empty()) series.push_back(std::move(piece));
+  }
+}
+
+bool are_of_same_images(const measure::Record& record, const std::string& part, std::int64_t earlier,
+                        std::int64_t later) {
+  const auto cuts = cuts_of(record, part);
+  const auto cut = cuts.lower_bound(earlier);  // images changed after `earlier`, and before `later`
+  return cut == cuts.end() || *cut >= later;
+}
+
+std::string text_about_emulation(const analysis::Cell& cell) {
+  return cell.emulated.empty() ? "" : fmt::format(" EMULATED {}: no times of such hardware.", cell.emulated);
+}
+
+std::string workers_on_cores(const analysis::Cell& cell) {
+  const std::string workers = counted(cell.workers, "worker");
+  return analysis::is_of_cuda_engine(cell.record())
+             ? workers
+             : fmt::format("{} ({})", workers, counted(analysis::cores_used(cell.record()), "core"));
+}
+
+std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells) {
+  const auto [fewest, most] =
+      std::ranges::minmax_element(cells, {}, [](const auto* cell) { return cell->records.size(); });
+  if (fewest == cells.end()) return "";
+  const std::size_t repeats = (*fewest)->records.size();
+  if (repeats == 0 || repeats > 2) return "";
+  return fmt::format("{}{}", repeats == 1 ? "one repeat" : "two repeats",
+                     repeats == (*most)->records.size() ? "" : " at the least");
+}
+
+std::string beside_others(measure::Disturbance disturbance) {
+  return std::string(word_of<measure::Disturbance::disturbed>(
+      disturbance, {"", "perhaps beside other programs", "beside other programs"}));
+}
+
+std::string doubts_about(const std::vector<const analysis::Cell*>& cells) {
+  std::vector<std::string> doubts{fewest_repeats(cells)};
+  doubts.push_back(beside_others(worst_of(cells)));
+  std::erase(doubts, "");
+  return fmt::format("{}", fmt::join(doubts, ", "));
+}
+
+std::string in_brackets(const std::string& text) { return text.empty() ? "" : fmt::format(" ({})", text); }
+
+std::vector<std::string> text_about_single_repeats(const std::vector<const analysis::Cell*>& cells) {
+  constexpr const char* kSaid[] = {
+      "One repeat: the interval is of steps within one run; another run may lie outside it",
+      "One repeat of few steps, without interval: another run may give another time",
+      "One repeat of a single step: another run may give another time"};
+  std::vector<std::string> labels_of[std::size(kSaid)];
+  for (const analysis::Cell* cell : cells) {
+    if (!cell->is_measured() || cell->records.size() != 1) continue;
+    auto& labels = labels_of[analysis::has_interval(cell->step_s) ? 0 : cell->step_s.n > 1 ? 1 : 2];
+    if (std::ranges::find(labels, cell->label) == labels.end()) labels.push_back(cell->label);
+  }
+  std::vector<std::string> said;
+  for (std::size_t i = 0; i < std::size(kSaid); ++i)
+    if (!labels_of[i].empty())
+      said.push_back(fmt::format("{}: {}.", kSaid[i], fmt::join(labels_of[i], "; ")));
+  return said;
+}
+
+std::string behind(const std::string& text) { return text.empty() ? "" : ", " + text; }
+
 std::set<std::string> insert_setup_columns(Table& table, std::size_t at,
                                            const std::vector<const analysis::Cell*>& cells) {
   base::expects(table.rows.size() == cells.size() && at <= table.columns.size(), "a cell for each row");
@@ -332,8 +282,7 @@ std::set<std::string> insert_setup_columns(Table& table, std::size_t at,
 void add_setup_columns(Table& table, std::size_t at, const std::vector<const analysis::Cell*>& cells) {
   const auto shown = insert_setup_columns(table, at, cells);
   const auto differences = analysis::differences(cells, shown);
-  if (std::all_of(differences.begin(), differences.end(), [](const auto& text) { return text.empty(); }))
-    return;
+  if (std::ranges::all_of(differences, [](const auto& text) { return text.empty(); })) return;
   table.columns.push_back({.key = "settings", .label = "differs in"});
   for (std::size_t i = 0; i < table.rows.size(); ++i) table.rows[i].push_back(words(differences[i]));
 }
@@ -345,7 +294,7 @@ std::string words_for(const analysis::Cell& cell) {
 }
 
 void Footnotes::add(const std::string& note) {
-  if (!note.empty() && std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+  if (!note.empty() && std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
 }
 
 void Footnotes::explain_marks(const analysis::Cell& cell) {

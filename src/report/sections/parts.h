@@ -3,24 +3,48 @@
 /// Building blocks of all sections' tables: cells from figures, marks, and the footnotes that explain the
 /// marks.
 
+#include <concepts>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/compare/cell.h"
 #include "analysis/steps/scaling.h"
-#include "analysis/steps/sweep.h"
 #include "report/document.h"
 
 namespace paceline::report {
 
 [[nodiscard]] TableCell words(std::string text);
 [[nodiscard]] TableCell value(double number);
+template <std::integral Count>
+[[nodiscard]] TableCell value(Count count) {
+  return value(static_cast<double>(count));
+}
 /// With its interval if it has one.
 [[nodiscard]] TableCell figure(const analysis::Estimate& estimate);
-/// The same in a sentence: "1.97 [1.95, 1.98]".
+/// Of a figure with a value, a low and a high end, which stand for a cell's interval.
+template <typename Bounded>
+[[nodiscard]] TableCell bounded(const Bounded& figure) {
+  return {.value = figure.value, .low = figure.low, .high = figure.high};
+}
+/// The same for a point of a plot, `factor` times as high.
+template <typename Bounded>
+[[nodiscard]] Point bounded_point(double x, const Bounded& figure, double factor = 1) {
+  return {.x = x, .y = factor * figure.value, .low = factor * figure.low, .high = factor * figure.high};
+}
+/// Copies the interval of `estimate`, if it has one, to a cell, a point or an answer.
+template <typename Shown>
+void take_interval(Shown& shown, const analysis::Estimate& estimate) {
+  if (!analysis::has_interval(estimate)) return;
+  shown.low = estimate.low;
+  shown.high = estimate.high;
+}
+/// A figure with its interval in a sentence: "1.97 [1.95, 1.98]".
 [[nodiscard]] std::string with_interval(const analysis::Estimate& estimate, Format format);
 /// "-" and the reason.
 [[nodiscard]] TableCell missing(std::string reason);
@@ -33,10 +57,21 @@ namespace paceline::report {
 /// Adds the same mark to every figure of the row, from column `first`.
 void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string& mark);
 
+/// Takes out the column `key` with its cells.
+///
+/// Requires  the table has it
+void remove_column(Table& table, std::string_view key);
+
 /// Columns of times in ms, of bytes, and of amounts in a second.
 [[nodiscard]] Column in_ms(std::string key, std::string label);
 [[nodiscard]] Column in_bytes(std::string key, std::string label, std::string unit = "");
 [[nodiscard]] Column in_rate(std::string key, std::string label, std::string unit);
+
+/// Adds a block if there is one.
+template <typename Kind>
+void add_block(std::vector<Block>& blocks, std::optional<Kind> block) {
+  if (block) blocks.emplace_back(std::move(*block));
+}
 
 [[nodiscard]] Paragraph plain(std::string text);
 [[nodiscard]] Paragraph finding(std::string text);
@@ -66,12 +101,17 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
 /// The same for a cell: with its mark, or that of its disturbance, and its record.
 [[nodiscard]] Point point_of(double x, const analysis::Estimate& y, const analysis::Cell& cell);
 
-/// The curve of what was measured on the images of `part` ("test images", measure::kTestImages), cut where a
-/// resume took others: accuracies on other images make no line. An earlier piece is called "test until update
-/// 16". `updates`: of each point.
-[[nodiscard]] std::vector<Series> cut_at_other_images(const measure::Record& record, const std::string& part,
-                                                      const Series& curve,
-                                                      const std::vector<std::int64_t>& updates);
+/// A figure of held-out images over the epochs of a training.
+struct HeldOut {
+  Series like;       ///< its name, and how it is drawn
+  const char* part;  ///< of which images: measure::kTestImages
+  std::optional<double> measure::EpochRecord::*figure;
+  double factor;  ///< on the figure
+  std::function<double(const measure::EpochRecord&)> x;
+};
+/// Adds its curve, cut where a resume took other images: accuracies on other images make no line. An earlier
+/// piece is called "test until update 16".
+void add_held_out(std::vector<Series>& series, const measure::Record& record, const HeldOut& shown);
 /// Whether the figures of two epochs, of so many updates, are of the same images of `part`.
 [[nodiscard]] bool are_of_same_images(const measure::Record& record, const std::string& part,
                                       std::int64_t earlier, std::int64_t later);
@@ -84,9 +124,6 @@ void mark_row(std::vector<TableCell>& row, std::size_t first, const std::string&
 /// "2 workers" if the CUDA engine computed.
 [[nodiscard]] std::string workers_on_cores(const analysis::Cell& cell);
 
-/// Distinguishes a group from the others of its batch: "resnet8-cifar, threads of one process, version
-/// 0.2.0"; may be empty.
-[[nodiscard]] std::string text_about_group(const analysis::ScalingGroup& group);
 /// ", " followed by the text; empty for an empty text.
 [[nodiscard]] std::string behind(const std::string& text);
 
@@ -116,18 +153,9 @@ class Footnotes {
   std::vector<std::string> notes_, disturbed_;
 };
 
-/// The continuation of "not decided: ", such as "8 and 512 overlap; measure longer"; empty if the knee is
-/// decided.
-[[nodiscard]] std::string knee_not_decided(const analysis::Sweep& sweep);
-
-/// doubts_about() the batches among which the knee was chosen.
-[[nodiscard]] std::string text_about_doubts(const analysis::Sweep& sweep);
-
 /// "one repeat", "two repeats": too few for a claim, since if runs differ more than steps, two of them lie on
-/// the same side of the median in half of all cases. Empty for three or more.
-[[nodiscard]] std::string few_repeats(const analysis::Cell& cell);
-/// The same for a comparison of several cells: for the one with the fewest. "one repeat at the least" if
-/// others have more.
+/// the same side of the median in half of all cases. Of several cells those of the one with the fewest: "one
+/// repeat at the least" if others have more. Empty for three or more.
 [[nodiscard]] std::string fewest_repeats(const std::vector<const analysis::Cell*>& cells);
 /// What makes a comparison of the cells' times doubtful: "one repeat, beside other programs", "perhaps beside
 /// other programs"; empty if nothing does.

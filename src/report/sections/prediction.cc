@@ -16,23 +16,11 @@ namespace {
 using analysis::Forecast;
 using analysis::ForecastPoint;
 using analysis::Knee;
-using analysis::Predicted;
 
 constexpr const char* kPredictionDefinition =
     "Predicted from these records alone: own work of a step at this batch, the buckets' transfers over the links "
     "that were measured, waiting for the slowest of N workers. Weak scaling: each worker keeps its batch. "
     "Brackets: 90 % intervals. Efficiency: images/s over N times those of one worker. docs/prediction.md.";
-
-Point predicted_point(const ForecastPoint& at, const Predicted& figure, double factor) {
-  return {.x = static_cast<double>(at.workers),
-          .y = factor * figure.value,
-          .low = factor * figure.low,
-          .high = factor * figure.high};
-}
-
-TableCell predicted_cell(const Predicted& figure) {
-  return {.value = figure.value, .low = figure.low, .high = figure.high};
-}
 
 std::string workers_text(std::int64_t workers) { return base::counted(workers, "worker"); }
 
@@ -106,9 +94,9 @@ Figure::View view_of_prediction(const PredictedWorkers& prediction, bool are_rat
   const auto& first = forecast.points.front();
   const double one = first.images_per_s.value / static_cast<double>(first.workers);
   for (const auto& point : forecast.points) {
-    predicted.points.push_back(are_rates ? predicted_point(point, point.images_per_s, 1)
-                                         : predicted_point(point, point.efficiency, 100));
     const auto workers = static_cast<double>(point.workers);
+    predicted.points.push_back(are_rates ? bounded_point(workers, point.images_per_s)
+                                         : bounded_point(workers, point.efficiency, 100));
     ideal.points.push_back({.x = workers, .y = are_rates ? one * workers : 100});
   }
   view.series = {std::move(predicted),
@@ -204,12 +192,11 @@ Table table_of_points(const PredictedWorkers& prediction, const std::string& suf
     has_tail = has_tail || point.is_beyond_samples;
     lacks_network = lacks_network || point.lacks_link;
     lacks_epoch = lacks_epoch || point.is_beyond_data;
-    table.rows.push_back(
-        {with_mark(value(static_cast<double>(point.workers)), marks_of_prediction(point, model)),
-         predicted_cell(point.step_s), predicted_cell(point.images_per_s), predicted_cell(point.efficiency),
-         point.epoch_s.value > 0 ? predicted_cell(point.epoch_s)
-         : point.is_beyond_data  ? missing("the training set has fewer images than one step")
-                                 : missing("the number of training images is not known")});
+    table.rows.push_back({with_mark(value(point.workers), marks_of_prediction(point, model)),
+                          bounded(point.step_s), bounded(point.images_per_s), bounded(point.efficiency),
+                          point.epoch_s.value > 0 ? bounded(point.epoch_s)
+                          : point.is_beyond_data  ? missing("the training set has fewer images than one step")
+                                                  : missing("the number of training images is not known")});
   }
   if (model.is_ghost)
     table.footnotes.emplace_back("emulated: workers slept through measured phases; nothing was computed.");
@@ -246,7 +233,7 @@ Table table_of_knees(const Forecast& forecast, const std::string& suffix) {
     } else if (known && *knee->workers > *known) {
       row.push_back(missing(kNoNetwork));
     } else {
-      TableCell cell = value(static_cast<double>(*knee->workers));
+      TableCell cell = value(*knee->workers);
       cell.low = std::min(knee->low, *cell.value), cell.high = std::max(knee->high, *cell.value);
       if (knee->is_beyond) cell.mark = "or more";
       row.push_back(std::move(cell));
@@ -258,7 +245,7 @@ Table table_of_knees(const Forecast& forecast, const std::string& suffix) {
                             : ""));
   }
   const bool still_grows = forecast.fastest == forecast.points.back().workers;
-  auto most = value(static_cast<double>(forecast.fastest));
+  auto most = value(forecast.fastest);
   if (still_grows) most.mark = "or more";
   const bool lacks = known && forecast.fastest > *known;
   table.rows.push_back({words("most images/s"), lacks ? missing(kNoNetwork) : std::move(most),
@@ -267,7 +254,7 @@ Table table_of_knees(const Forecast& forecast, const std::string& suffix) {
                                             : "more workers would be slower together")});
   if (forecast.next)
     table.rows.push_back(
-        {words("worth measuring next"), value(static_cast<double>(forecast.next->workers)),
+        {words("worth measuring next"), value(forecast.next->workers),
          words(fmt::format("for the time that it takes, measuring it says most about {} (correlation {:.2f})",
                            workers_text(forecast.next->target), forecast.next->correlation))});
   return table;
@@ -276,8 +263,7 @@ Table table_of_knees(const Forecast& forecast, const std::string& suffix) {
 Section section_of_prediction(const PredictedWorkers& prediction, const std::string& suffix) {
   const auto& [model, forecast] = prediction;
   // Folded: the page has to stay short, and what was measured stands first.
-  Section section{
-      .id = "prediction" + suffix, .title = "What would N workers do?", .blocks = {}, .is_folded = true};
+  Section section{.id = "prediction" + suffix, .title = "What would N workers do?", .is_folded = true};
   if (model.is_ghost || !model.emulated.empty())
     section.blocks.emplace_back(warning(fmt::format(
         "EMULATED: {}. What is predicted is about such workers, not about real ones.",
@@ -286,11 +272,9 @@ Section section_of_prediction(const PredictedWorkers& prediction, const std::str
   section.blocks.emplace_back(table_of_knees(forecast, suffix));
   section.blocks.emplace_back(parts_of_steps(forecast, suffix));
   section.blocks.emplace_back(table_of_points(prediction, suffix));
-  std::string unknown;
-  for (const auto& sentence : forecast.unknown)
-    unknown += fmt::format("{}{}", unknown.empty() ? "" : "; ", sentence);
-  if (!unknown.empty())
-    section.blocks.emplace_back(plain(fmt::format("What these records cannot tell: {}.", unknown)));
+  if (!forecast.unknown.empty())
+    section.blocks.emplace_back(
+        plain(fmt::format("What these records cannot tell: {}.", fmt::join(forecast.unknown, "; "))));
   return section;
 }
 

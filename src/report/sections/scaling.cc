@@ -52,6 +52,14 @@ std::vector<Column> scaling_columns(Mode mode) {
   return result;
 }
 
+/// Distinguishes a group from the others of its batch: "resnet8-cifar, threads of one process, version
+/// 0.2.0"; may be empty.
+std::string text_about_group(const ScalingGroup& group) {
+  std::vector<std::string> said{group.subject, group.setup, group.circumstances};
+  std::erase(said, "");
+  return fmt::format("{}", fmt::join(said, ", "));
+}
+
 std::string why_no_ratio(const ScalingRow& row) {
   if (!row.cell->is_measured()) return row.cell->reason.empty() ? row.cell->status : row.cell->reason;
   return row.verdict.refusals.empty() ? "no baseline was measured" : row.verdict.refusals.front();
@@ -62,7 +70,7 @@ std::vector<TableCell> scaling_row(const ScalingGroup& group, const ScalingRow& 
   const bool measured = cell.is_measured();
   const auto other = mode == Mode::weak ? cell.global_batch : cell.local_batch;
   std::vector<TableCell> cells{
-      value(static_cast<double>(group.batch)), value(cell.workers), value(static_cast<double>(other)),
+      value(group.batch), value(cell.workers), value(other),
       measured ? value(analysis::cores_used(cell.record())) : missing(why_no_ratio(row))};
   const std::size_t first_figure = cells.size();
   if (measured) {
@@ -73,20 +81,13 @@ std::vector<TableCell> scaling_row(const ScalingGroup& group, const ScalingRow& 
   } else {
     cells.insert(cells.end(), 3, missing(why_no_ratio(row)));
   }
-  const std::size_t ratios = mode == Mode::weak ? 3 : 2;
-  if (!row.has_ratios) {
-    cells.insert(cells.end(), ratios, missing(why_no_ratio(row)));
-  } else if (mode == Mode::weak) {
-    cells.push_back(figure(row.efficiency));
-    cells.push_back(figure(row.speedup));
-    cells.push_back(figure(row.epoch));
-  } else {
-    cells.push_back(figure(row.speedup));
-    cells.push_back(figure(row.efficiency));
-  }
+  const auto ratios = mode == Mode::weak ? std::vector{row.efficiency, row.speedup, row.epoch}
+                                         : std::vector{row.speedup, row.efficiency};
+  for (const auto& ratio : ratios)
+    cells.push_back(row.has_ratios ? figure(ratio) : missing(why_no_ratio(row)));
   mark_row(cells, first_figure, marks_of(row));
   if (row.has_ratios && worst_of({&cell}) == measure::Disturbance::none)
-    mark_row(cells, cells.size() - ratios, short_mark_of(worst_of({group.baseline})));
+    mark_row(cells, cells.size() - ratios.size(), short_mark_of(worst_of({group.baseline})));
   return cells;
 }
 
@@ -140,13 +141,8 @@ std::string text_about_the_loss(const std::vector<ScalingGroup>& groups) {
          "kernels.";
 }
 
-struct GroupRow {
-  const ScalingGroup* group;
-  const ScalingRow* row;
-};
-
-std::vector<GroupRow> rows_with_ratios(std::span<const ScalingGroup> groups) {
-  std::vector<GroupRow> rows;
+std::vector<RowOfGroup> rows_with_ratios(std::span<const ScalingGroup> groups) {
+  std::vector<RowOfGroup> rows;
   for (const ScalingGroup& group : groups)
     for (const ScalingRow& row : group.rows)
       if (row.has_ratios) rows.push_back({&group, &row});
@@ -155,10 +151,10 @@ std::vector<GroupRow> rows_with_ratios(std::span<const ScalingGroup> groups) {
 
 /// If a batch was measured twice with the same number of workers, for example by two versions, a single line
 /// through both would be vertical. So each gets its own line, and the text names it.
-std::vector<std::string> texts_of(const std::vector<GroupRow>& rows) {
+std::vector<std::string> texts_of(const std::vector<RowOfGroup>& rows) {
   std::vector<const analysis::Cell*> cells;
   std::vector<std::pair<std::int64_t, std::int64_t>> places;
-  for (const GroupRow& one : rows) {
+  for (const RowOfGroup& one : rows) {
     cells.push_back(one.row->cell);
     places.emplace_back(one.group->batch, one.row->cell->workers);
   }
@@ -166,10 +162,10 @@ std::vector<std::string> texts_of(const std::vector<GroupRow>& rows) {
 }
 
 /// The rows of a group as named lines of a plot.
-std::map<std::string, std::vector<GroupRow>> lines_of_group(const ScalingGroup& group) {
+std::map<std::string, std::vector<RowOfGroup>> lines_of_group(const ScalingGroup& group) {
   const auto rows = rows_with_ratios({&group, 1});
   const auto texts = texts_of(rows);
-  std::map<std::string, std::vector<GroupRow>> lines;
+  std::map<std::string, std::vector<RowOfGroup>> lines;
   for (std::size_t i = 0; i < rows.size(); ++i) lines[texts[i]].push_back(rows[i]);
   return lines;
 }
@@ -177,7 +173,6 @@ std::map<std::string, std::vector<GroupRow>> lines_of_group(const ScalingGroup& 
 Plot scaling_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   const bool weak = mode == Mode::weak;
   Plot plot{.id = fmt::format("{}-speedup", name(mode)),
-            .kind = PlotKind::line,
             .title = weak ? "Scaled speedup N E against workers" : "Speedup S against workers",
             .caption = text_about_the_loss(groups),
             .x = {.label = "workers"},
@@ -205,15 +200,15 @@ Plot scaling_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
 }
 
 /// The rows of one model as lines by workers, each cell once.
-std::map<std::pair<int, std::string>, std::vector<GroupRow>> lines_by_workers(
+std::map<std::pair<int, std::string>, std::vector<RowOfGroup>> lines_by_workers(
     const std::vector<ScalingGroup>& groups, const std::string& subject) {
   auto rows = rows_with_ratios(groups);
   std::set<const analysis::Cell*> seen;
-  std::erase_if(rows, [&](const GroupRow& one) {
+  std::erase_if(rows, [&](const RowOfGroup& one) {
     return one.group->subject != subject || !seen.insert(one.row->cell).second;
   });
   const auto texts = texts_of(rows);
-  std::map<std::pair<int, std::string>, std::vector<GroupRow>> lines;
+  std::map<std::pair<int, std::string>, std::vector<RowOfGroup>> lines;
   for (std::size_t i = 0; i < rows.size(); ++i)
     lines[{rows[i].row->cell->workers, texts[i]}].push_back(rows[i]);
   return lines;
@@ -222,7 +217,6 @@ std::map<std::pair<int, std::string>, std::vector<GroupRow>> lines_by_workers(
 /// Seconds for all training images against the batch, a line for each number of workers.
 Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   Plot plot{.id = fmt::format("{}-epoch", name(mode)),
-            .kind = PlotKind::line,
             .title = "Time of an epoch against batch",
             .caption = "All training images, D / B steps of the median step where no whole epoch was timed.",
             .x = {.label = fmt::format("{} batch", mode == Mode::weak ? "local" : "global"),
@@ -267,7 +261,7 @@ std::string doubts(const analysis::Cell& cell, const analysis::Cell& before) {
 void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode mode) {
   for (const auto& [text, rows] : lines_of_group(group)) {
     const analysis::Cell* before = nullptr;
-    for (const GroupRow& one : rows) {
+    for (const RowOfGroup& one : rows) {
       const analysis::Cell& cell = *one.row->cell;
       const bool is_more = before != nullptr && cell.workers > before->workers;
       // The rate of a disturbed cell is a lower bound.
@@ -296,13 +290,10 @@ std::optional<Section> scaling_section(const Conclusions& conclusions, Mode mode
   section.blocks.push_back(scaling_table(groups, mode));
   for (const ScalingGroup& group : groups) remark_slower(section.blocks, group, mode);
   Plot speedup = scaling_plot(groups, mode);
-  const auto begin = speedup.series.begin() + (speedup.series.empty() ? 0 : 1);  // behind the ideal
-  if (std::any_of(begin, speedup.series.end(), [](const Series& series) { return series.points.size() > 1; }))
-    section.blocks.push_back(std::move(speedup));
+  const auto is_line = [](const Series& series) { return !series.dashed && series.points.size() > 1; };
+  if (std::ranges::any_of(speedup.series, is_line)) section.blocks.push_back(std::move(speedup));
   Plot epoch = epoch_plot(groups, mode);
-  if (std::any_of(epoch.series.begin(), epoch.series.end(),
-                  [](const Series& series) { return series.points.size() > 1; }))
-    section.blocks.push_back(std::move(epoch));
+  if (std::ranges::any_of(epoch.series, is_line)) section.blocks.push_back(std::move(epoch));
   return section;
 }
 

@@ -25,11 +25,11 @@ std::vector<TableCell> row_of_score(const std::string& name, const ScoredStep& s
                  "the rival predicts nothing here");
   };
   return {words(name),
-          value(static_cast<double>(step.workers)),
+          value(step.workers),
           value(step.local_batch),
           words(std::string(analysis::name(step.kind))),
           value(step.measured),
-          {.value = step.predicted.value, .low = step.predicted.low, .high = step.predicted.high},
+          bounded(step.predicted),
           value(step.ratio()),
           words(step.is_inside() ? "inside" : "OUTSIDE"),
           ratio(step.constant_overhead),
@@ -40,7 +40,7 @@ std::vector<TableCell> row_of_score(const std::string& name, const ScoredStep& s
 
 std::optional<Section> scores_section(const Conclusions& conclusions) {
   if (conclusions.scored.empty()) return std::nullopt;
-  Section section{.id = "scores", .title = "How right were the predictions?", .blocks = {}};
+  Section section{.id = "scores", .title = "How right were the predictions?"};
   Table table{
       .id = "prediction-scores",
       .title = "Predictions and what was measured since",

@@ -64,14 +64,12 @@ namespace paceline::report {
 [[nodiscard]] std::optional<Section> target_workers_section(const Conclusions& conclusions);
 /// Which configuration a search found best.
 [[nodiscard]] std::optional<Section> search_section(const Conclusions& conclusions);
-[[nodiscard]] bool is_of_search(const measure::Record& record);
 /// What evaluated checkpoints get wrong: by class, confusions, mistakes. Of the first the blocks have these
 /// ids.
 inline constexpr const char* kConfusion = "evaluation-confusion";
 inline constexpr const char* kClasses = "evaluation-by-class";
 inline constexpr const char* kMistakes = "evaluation-mistakes";
 [[nodiscard]] std::optional<Section> evaluation_section(const Conclusions& conclusions);
-[[nodiscard]] bool is_of_evaluation(const measure::Record& record);
 /// Epochs of trainings: loss and accuracy.
 [[nodiscard]] std::optional<Section> training_section(const Conclusions& conclusions);
 /// What was run, with which settings, and faults of single records.

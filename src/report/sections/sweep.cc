@@ -18,6 +18,27 @@ using analysis::Limit;
 using analysis::Sweep;
 using analysis::SweepPoint;
 
+/// The continuation of "not decided: ", such as "8 and 512 overlap; measure longer"; empty if the knee is
+/// decided.
+std::string knee_not_decided(const Sweep& sweep) {
+  if (sweep.undecided.empty()) return {};
+  std::vector<std::string> batches;
+  for (const std::size_t i : sweep.undecided)
+    batches.push_back(std::to_string(sweep.points[i].cell->local_batch));
+  const bool any_single = std::ranges::any_of(
+      sweep.undecided, [&](std::size_t i) { return !analysis::has_interval(sweep.points[i].cell->step_s); });
+  return fmt::format("{} {}; measure longer", listed(batches),
+                     any_single ? "overlap or were timed by too few steps" : "overlap");
+}
+
+/// doubts_about() the batches among which the knee was chosen.
+std::string text_about_doubts(const Sweep& sweep) {
+  std::vector<const analysis::Cell*> compared;
+  for (const SweepPoint& point : sweep.points)
+    if (point.on_curve) compared.push_back(point.cell);
+  return doubts_about(compared);
+}
+
 std::string remark_of(const Sweep& sweep, std::size_t i) {
   const SweepPoint& point = sweep.points[i];
   switch (point.limit) {
@@ -38,7 +59,7 @@ std::string remark_of(const Sweep& sweep, std::size_t i) {
   std::string text;
   if (sweep.knee == i)
     text = rivals.empty() ? "knee" : "knee, not decided";
-  else if (std::find(rivals.begin(), rivals.end(), i) != rivals.end())
+  else if (std::ranges::find(rivals, i) != rivals.end())
     text = "or knee";
   if (sweep.best == i) text += text.empty() ? "best" : ", best";
   if (!point.on_curve) text = "not compared";
@@ -48,7 +69,7 @@ std::string remark_of(const Sweep& sweep, std::size_t i) {
 std::vector<TableCell> sweep_row(const Sweep& sweep, std::size_t i) {
   const SweepPoint& point = sweep.points[i];
   const auto& cell = *point.cell;
-  std::vector<TableCell> row{value(static_cast<double>(cell.local_batch)),
+  std::vector<TableCell> row{value(cell.local_batch),
                              cell.is_measured()
                                  ? value(analysis::cores_used(cell.record()))
                                  : missing(cell.reason.empty() ? remark_of(sweep, i) : cell.reason),
@@ -69,7 +90,7 @@ std::vector<TableCell> sweep_row(const Sweep& sweep, std::size_t i) {
     row.insert(row.end(), 7, missing(cell.reason.empty() ? remark_of(sweep, i) : cell.reason));
   }
   mark_row(row, 3, marks_of(cell));
-  row.push_back(point.plan_bytes > 0 ? value(static_cast<double>(point.plan_bytes)) : missing("no plan"));
+  row.push_back(point.plan_bytes > 0 ? value(point.plan_bytes) : missing("no plan"));
   row.push_back(value(point.peak_bytes, "not measured"));
   row.push_back(value(point.peak_over_plan, "not measured"));
   return row;
@@ -147,8 +168,7 @@ void append_lines(const Sweep& sweep, std::vector<Series>& rates, std::vector<Se
     const auto& cell = *sweep.points[i].cell;
     const std::string name = workers_on_cores(cell) + behind(sweep.setup) + behind(apart[at++]);
     const auto line = [&](std::vector<Series>& all) -> Series& {
-      const auto found =
-          std::find_if(all.begin() + begin, all.end(), [&](const Series& one) { return one.name == name; });
+      const auto found = std::ranges::find(all.begin() + begin, all.end(), name, &Series::name);
       return found != all.end() ? *found : all.emplace_back(Series{.name = name});
     };
     std::string mark = point_mark(cell);
@@ -173,8 +193,7 @@ void append_plots(std::vector<Block>& blocks, std::span<const Sweep> sweeps, con
                   const std::string& behind_id) {
   std::vector<Series> rates, epochs;
   std::vector<std::string> knees;
-  const auto number = std::count_if(sweeps.begin(), sweeps.end(),
-                                    [&](const Sweep& sweep) { return sweep.subject == subject; });
+  const auto number = std::ranges::count(sweeps, subject, &Sweep::subject);
   for (const Sweep& sweep : sweeps) {
     if (sweep.subject != subject) continue;
     append_lines(sweep, rates, epochs);
@@ -184,9 +203,8 @@ void append_plots(std::vector<Block>& blocks, std::span<const Sweep> sweeps, con
           number == 1 ? "" : fmt::format(" on {}{}", counted(sweep.workers, "worker"), behind(sweep.setup))));
   }
   if (knees.empty()) return;
-  const bool is_local = std::any_of(sweeps.begin(), sweeps.end(), [&](const Sweep& sweep) {
-    return sweep.subject == subject && sweep.workers > 1;
-  });
+  const bool is_local = std::ranges::any_of(
+      sweeps, [&](const Sweep& sweep) { return sweep.subject == subject && sweep.workers > 1; });
   const Axis batch{.label = is_local ? "local batch" : "batch", .unit = "images", .log = true};
   blocks.push_back(Plot{.id = "sweep-throughput" + behind_id,
                         .title = "Throughput against batch" + behind(subject),

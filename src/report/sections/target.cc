@@ -80,8 +80,8 @@ std::vector<TableCell> row_of_batch(const BatchSteps& row, const std::optional<S
     cells.push_back(missing("there is no fit"));
   }
   cells.push_back(words(row.is_in_fit ? "yes" : "no"));
-  cells.push_back(value(static_cast<double>(row.seeds)));
-  cells.push_back(value(static_cast<double>(row.failed)));
+  cells.push_back(value(row.seeds));
+  cells.push_back(value(row.failed));
   return cells;
 }
 
@@ -114,7 +114,7 @@ Table target_table(const StepsToTarget& one, bool is_only) {
   }
   if (one.evaluated_every > 0)
     footnotes.add(fmt::format("Evaluated after each {} updates: steps are at most so many too many.",
-                              integer(static_cast<double>(one.evaluated_every))));
+                              integer(one.evaluated_every)));
   table.footnotes = footnotes.take();
   return table;
 }
@@ -144,9 +144,8 @@ Paragraph text_about_fit(const StepsToTarget& one, bool is_only) {
       "{}; beyond them it is a guess (published curves of ResNet-50 that were fitted so far erred by 12 to 18 % at 2.5 "
       "to 5 times their largest batch).{}",
       begin, bounded_text(fit.critical_batch), bounded_text(fit.s_min),
-      counted(fit.s_min.n, "batch", "batches"), percent(fit.rms),
-      integer(static_cast<double>(fit.from_batch)), integer(static_cast<double>(fit.to_batch)),
-      text_of_noise_scales(one)));
+      counted(fit.s_min.n, "batch", "batches"), percent(fit.rms), integer(fit.from_batch),
+      integer(fit.to_batch), text_of_noise_scales(one)));
 }
 
 /// The curve at batches from `from` to `to`; with `by_batch` its samples.
@@ -208,7 +207,7 @@ std::optional<Section> target_section(const Conclusions& conclusions) {
   for (const auto& one : conclusions.targets)
     if (one.rows.size() > 1) subjects.push_back(&one);
   if (subjects.empty()) return std::nullopt;
-  Section section{.id = "target", .title = "How many steps does a batch need?", .blocks = {}};
+  Section section{.id = "target", .title = "How many steps does a batch need?"};
   const bool is_only = subjects.size() == 1;
   for (const auto* one : subjects) {
     section.blocks.emplace_back(text_about_fit(*one, is_only));

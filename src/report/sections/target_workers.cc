@@ -12,9 +12,7 @@
 namespace paceline::report {
 namespace {
 
-using analysis::Predicted;
 using analysis::TargetChoice;
-using analysis::TargetPoint;
 
 constexpr const char* kTargetWorkersDefinition =
     "Time: steps to the target at the batch x the predicted step of so many workers, and the evaluations after each "
@@ -25,14 +23,6 @@ constexpr const char* kTargetWorkersDefinition =
 
 constexpr const char* kFront = "*";
 constexpr const char* kEnd = "end";
-
-TableCell interval_cell(const Predicted& figure) {
-  return {.value = figure.value, .low = figure.low, .high = figure.high};
-}
-
-Point interval_point(const TargetPoint& at, const Predicted& figure) {
-  return {.x = static_cast<double>(at.workers), .y = figure.value, .low = figure.low, .high = figure.high};
-}
 
 std::string choice_text(const TargetChoice& choice) {
   return choice.low == choice.high
@@ -71,12 +61,11 @@ Table table_of_answer(const AnsweredTarget& answered, const std::string& suffix)
   bool has_end = false;
   for (const auto& point : answered.answer.points) {
     has_end = has_end || point.is_at_end;
-    table.rows.push_back(
-        {with_mark(value(static_cast<double>(point.workers)), point.is_on_front ? kFront : ""),
-         with_mark(interval_cell(point.batch), point.is_at_end ? kEnd : ""), interval_cell(point.steps),
-         interval_cell(point.step_s), value(point.evaluations_s),
-         words(fmt::format("{:.3g}", analysis::rate_at(answered.target, point.batch.value))),
-         interval_cell(point.time_s), interval_cell(point.cost)});
+    table.rows.push_back({with_mark(value(point.workers), point.is_on_front ? kFront : ""),
+                          with_mark(bounded(point.batch), point.is_at_end ? kEnd : ""), bounded(point.steps),
+                          bounded(point.step_s), value(point.evaluations_s),
+                          words(fmt::format("{:.3g}", analysis::rate_at(answered.target, point.batch.value))),
+                          bounded(point.time_s), bounded(point.cost)});
   }
   table.footnotes.push_back(
       fmt::format("{}: no other number of workers is both faster and cheaper.", kFront));
@@ -97,7 +86,8 @@ Plot plot_of_answer(const AnsweredTarget& answered, const std::string& suffix, b
             .y = {.label = is_cost ? "worker-hours" : "time", .unit = is_cost ? "h" : "s", .log = true}};
   Series series{.name = "predicted"};
   for (const auto& point : answered.answer.points)
-    series.points.push_back(interval_point(point, is_cost ? point.cost : point.time_s));
+    series.points.push_back(
+        bounded_point(static_cast<double>(point.workers), is_cost ? point.cost : point.time_s));
   plot.series.push_back(std::move(series));
   return plot;
 }
@@ -106,8 +96,7 @@ Plot plot_of_answer(const AnsweredTarget& answered, const std::string& suffix, b
 
 std::optional<Section> target_workers_section(const Conclusions& conclusions) {
   if (conclusions.answered_targets.empty()) return std::nullopt;
-  Section section{
-      .id = "target-workers", .title = "How many workers reach the target?", .blocks = {}, .is_folded = true};
+  Section section{.id = "target-workers", .title = "How many workers reach the target?", .is_folded = true};
   std::string suffix;
   for (const auto& answered : conclusions.answered_targets) {
     section.blocks.emplace_back(finding(finding_of_target(answered)));

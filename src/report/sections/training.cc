@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "analysis/compare/cell.h"
 #include "analysis/compare/setup.h"
@@ -65,7 +64,7 @@ std::vector<TableCell> row_of_training(const Variant& variant, const Variant& ba
   std::vector<TableCell> row{
       words(variant.name),
       value(variant.cell->workers),
-      value(static_cast<double>(variant.cell->global_batch)),
+      value(variant.cell->global_batch),
       seconds_cell(one.epoch_s, variant, "no whole epoch was trained"),
       ratio_cell(one.epoch_speedup, is_baseline, no_epoch, mark),
       ratio_cell(one.epoch_efficiency, is_baseline, no_epoch, mark),
@@ -130,48 +129,42 @@ std::string caption_of(const Record& record) {
 }
 
 Table epochs_table(const Record& record, const std::string& id) {
-  Table table{.id = id,
-              .title = fmt::format("Epochs: {}", caption_of(record)),
-              .definition =
-                  "Losses are means over samples; test figures count every test image once. Seconds are of "
-                  "training, without evaluation.",
-              .columns = {{.key = "epoch", .label = "epoch", .format = Format::integer},
-                          {.key = "updates", .label = "updates", .format = Format::integer},
-                          {.key = "seconds", .label = "time", .unit = "s", .format = Format::seconds},
-                          {.key = "lr", .label = "last lr"},
-                          {.key = "train_loss", .label = "train loss", .format = Format::fixed3},
-                          {.key = "train_accuracy", .label = "train accuracy", .format = Format::percent1},
-                          {.key = "test_loss", .label = "test loss", .format = Format::fixed3},
-                          {.key = "test_accuracy", .label = "test accuracy", .format = Format::percent1}}};
-  const auto has_some = [&](std::optional<double> EpochRecord::*figure) {
-    return std::ranges::any_of(record.epochs, [&](const auto& epoch) { return (epoch.*figure).has_value(); });
-  };
-  const bool has_test_5 = has_some(&EpochRecord::test_top_5);
-  if (has_test_5)
-    table.columns.push_back({.key = "test_top_5", .label = "test top-5", .format = Format::percent1});
-  const bool validated = has_some(&EpochRecord::validation_accuracy);
-  if (validated) {
-    table.columns.push_back({.key = "validation_loss", .label = "validation loss", .format = Format::fixed3});
-    table.columns.push_back(
-        {.key = "validation_accuracy", .label = "validation accuracy", .format = Format::percent1});
-  }
-  const bool has_validation_5 = has_some(&EpochRecord::validation_top_5);
-  if (has_validation_5)
-    table.columns.push_back(
-        {.key = "validation_top_5", .label = "validation top-5", .format = Format::percent1});
+  Table table{
+      .id = id,
+      .title = fmt::format("Epochs: {}", caption_of(record)),
+      .definition =
+          "Losses are means over samples; test figures count every test image once. Seconds are of "
+          "training, without evaluation.",
+      .columns = {{.key = "epoch", .label = "epoch", .format = Format::integer},
+                  {.key = "updates", .label = "updates", .format = Format::integer},
+                  {.key = "seconds", .label = "time", .unit = "s", .format = Format::seconds},
+                  {.key = "lr", .label = "last lr"},
+                  {.key = "train_loss", .label = "train loss", .format = Format::fixed3},
+                  {.key = "train_accuracy", .label = "train accuracy", .format = Format::percent1},
+                  {.key = "test_loss", .label = "test loss", .format = Format::fixed3},
+                  {.key = "test_accuracy", .label = "test accuracy", .format = Format::percent1},
+                  {.key = "test_top_5", .label = "test top-5", .format = Format::percent1},
+                  {.key = "validation_loss", .label = "validation loss", .format = Format::fixed3},
+                  {.key = "validation_accuracy", .label = "validation accuracy", .format = Format::percent1},
+                  {.key = "validation_top_5", .label = "validation top-5", .format = Format::percent1}}};
   for (const auto& epoch : record.epochs) {
-    table.rows.push_back({value(static_cast<double>(epoch.epoch)), value(static_cast<double>(epoch.updates)),
-                          value(epoch.seconds), words(fmt::format("{:.4g}", epoch.lr)),
-                          value(epoch.train_loss), value(epoch.train_accuracy),
-                          value(epoch.test_loss, kNotEvaluated), value(epoch.test_accuracy, kNotEvaluated)});
-    auto& row = table.rows.back();
-    if (has_test_5) row.push_back(value(epoch.test_top_5, kNotEvaluated));
-    if (validated) {
-      row.push_back(value(epoch.validation_loss, kNotEvaluated));
-      row.push_back(value(epoch.validation_accuracy, kNotEvaluated));
-    }
-    if (has_validation_5) row.push_back(value(epoch.validation_top_5, kNotEvaluated));
+    table.rows.push_back(
+        {value(epoch.epoch), value(epoch.updates), value(epoch.seconds),
+         words(fmt::format("{:.4g}", epoch.lr)), value(epoch.train_loss), value(epoch.train_accuracy),
+         value(epoch.test_loss, kNotEvaluated), value(epoch.test_accuracy, kNotEvaluated),
+         value(epoch.test_top_5, kNotEvaluated), value(epoch.validation_loss, kNotEvaluated),
+         value(epoch.validation_accuracy, kNotEvaluated), value(epoch.validation_top_5, kNotEvaluated)});
   }
+  // Columns of figures that no epoch has are left out.
+  const std::pair<const char*, std::optional<double> EpochRecord::*> optional_columns[] = {
+      {"test_top_5", &EpochRecord::test_top_5},
+      {"validation_loss", &EpochRecord::validation_accuracy},
+      {"validation_accuracy", &EpochRecord::validation_accuracy},
+      {"validation_top_5", &EpochRecord::validation_top_5}};
+  for (const auto& [key, figure] : optional_columns)
+    if (std::ranges::none_of(record.epochs,
+                             [figure = figure](const auto& epoch) { return (epoch.*figure).has_value(); }))
+      remove_column(table, key);
   for (const auto& change : record.changes.value_or(std::vector<measure::ChangeRecord>()))
     table.footnotes.push_back(fmt::format("Resumed: {}.", measure::sentence(change)));
   if (record.status != "complete")
@@ -186,27 +179,6 @@ std::optional<Paragraph> chosen_epoch(const Record& record) {
     if (note.starts_with("best epoch by validation accuracy"))
       return finding(fmt::format("B{}.", note.substr(1)));
   return std::nullopt;
-}
-
-/// A figure of held-out images over a training.
-struct HeldOut {
-  const char* name;
-  const char* part;  ///< as ChangeRecord::setting
-  std::function<double(const EpochRecord&)> x;
-  std::optional<double> EpochRecord::*y;
-};
-
-/// Adds its curve to `plot`, `scale` times as high, cut where the images changed.
-void add_curves(const Record& record, const HeldOut& figure, double scale, Plot& plot) {
-  Series whole{.name = figure.name};
-  std::vector<std::int64_t> updates;
-  for (const auto& epoch : record.epochs) {
-    if (!(epoch.*figure.y)) continue;
-    whole.points.push_back({.x = figure.x(epoch), .y = scale * *(epoch.*figure.y)});
-    updates.push_back(epoch.updates);
-  }
-  for (auto& piece : cut_at_other_images(record, figure.part, whole, updates))
-    plot.series.push_back(std::move(piece));
 }
 
 Plot loss_plot(const Record& record, const std::string& id) {
@@ -225,8 +197,9 @@ Plot loss_plot(const Record& record, const std::string& id) {
   for (Series* series : {&steps, &train})
     if (!series->points.empty()) plot.series.push_back(std::move(*series));
   const auto at = [](const auto& epoch) { return static_cast<double>(epoch.updates); };
-  add_curves(record, {"test", measure::kTestImages, at, &EpochRecord::test_loss}, 1, plot);
-  add_curves(record, {"validation", measure::kValidationImages, at, &EpochRecord::validation_loss}, 1, plot);
+  add_held_out(plot.series, record, {{.name = "test"}, measure::kTestImages, &EpochRecord::test_loss, 1, at});
+  add_held_out(plot.series, record,
+               {{.name = "validation"}, measure::kValidationImages, &EpochRecord::validation_loss, 1, at});
   return plot;
 }
 
@@ -245,9 +218,11 @@ Plot accuracy_plot(const Record& record, const std::string& id) {
   for (const auto& epoch : record.epochs)
     train.points.push_back({.x = at(epoch), .y = 100 * epoch.train_accuracy});
   if (!train.points.empty()) plot.series.push_back(std::move(train));
-  add_curves(record, {"test", measure::kTestImages, at, &EpochRecord::test_accuracy}, 100, plot);
-  add_curves(record, {"validation", measure::kValidationImages, at, &EpochRecord::validation_accuracy}, 100,
-             plot);
+  add_held_out(plot.series, record,
+               {{.name = "test"}, measure::kTestImages, &EpochRecord::test_accuracy, 100, at});
+  add_held_out(
+      plot.series, record,
+      {{.name = "validation"}, measure::kValidationImages, &EpochRecord::validation_accuracy, 100, at});
   return plot;
 }
 
@@ -345,24 +320,18 @@ std::optional<std::string> text_about_whole_trainings(const Convergence& result,
                      text_about_emulation(*variant.cell));
 }
 
-std::optional<std::string> answer_by_trainings(const std::optional<Convergence>& convergence) {
-  const auto whole = convergence ? analysis::whole_trainings(*convergence) : std::nullopt;
-  return whole ? text_about_whole_trainings(*convergence, *whole) : std::nullopt;
-}
-
 std::optional<Section> training_section(const Conclusions& conclusions) {
   Section section{.id = "training", .title = "Training"};
   for (const Record& record : conclusions.records) {
     if (record.kind != "train" || (record.epochs.empty() && record.steps.empty())) continue;
     const std::string id =
         section.blocks.empty() ? "training" : fmt::format("training-{}", section.blocks.size());
-    if (auto chosen = chosen_epoch(record)) section.blocks.push_back(std::move(*chosen));
+    add_block(section.blocks, chosen_epoch(record));
     if (!record.epochs.empty()) {
       section.blocks.push_back(epochs_table(record, id));
       const Record* const one[] = {&record};
       const auto course = analysis::course(one);
-      if (auto said = text_about_overfitting("The training", course))
-        section.blocks.push_back(std::move(*said));
+      add_block(section.blocks, text_about_overfitting("The training", course));
       if (auto said = text_about_steadiness(course)) section.blocks.push_back(plain(std::move(*said)));
     }
     section.blocks.push_back(loss_plot(record, id));
