@@ -66,6 +66,11 @@ struct Job {
   /// then on, so that a kill in between hides no reading.
   std::atomic<std::int64_t>& test_reads_begun;
   EvaluationLog& evaluations;  ///< of rank 0
+
+  /// Index of a worker of this process within it.
+  [[nodiscard]] int local_rank(int rank) const {
+    return rank - backend.place.process * resolved.local_workers;
+  }
 };
 
 /// The options for compiling the engine of worker `local_rank` of this process, without the rank's own hook

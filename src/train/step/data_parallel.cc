@@ -34,33 +34,25 @@ std::int64_t data_parallel_bytes(const Options& options, const Resolved& resolve
   return others * inputs + 2 * resolved.workers * outputs;
 }
 
-DataParallelStepper::DataParallelStepper(const Job& job, engine::Engine& engine,
-                                         comm::Communicator& communicator, measure::Ledger& ledger,
-                                         CollectiveLog& log, LossGuard& guard)
-    : WaitedSteps(job, engine, communicator, ledger, log, guard),
-      outputs_(outputs_of(job.resolved.local_batch, job.graph.classes())) {
-  const auto samples = static_cast<std::size_t>(job.resolved.local_batch);
+DataParallelStepper::DataParallelStepper(const StepContext& in)
+    : WaitedSteps(in), outputs_(outputs_of(job_.resolved.local_batch, job_.graph.classes())) {
+  const auto samples = static_cast<std::size_t>(job_.resolved.local_batch);
   if (is_root()) {
-    all_outputs_.resize(outputs_.size() * static_cast<std::size_t>(communicator.size()));
+    all_outputs_.resize(outputs_.size() * static_cast<std::size_t>(communicator_.size()));
   } else {
-    images_.resize(samples * pixels_of(job));
+    images_.resize(samples * pixels_of(job_));
     labels_.resize(samples);
-    second_labels_.resize(mixes_images(job.options) ? samples : 0);
+    second_labels_.resize(mixes_images(job_.options) ? samples : 0);
   }
-  if (!engine.gradients().memory->is_host()) gradients_.resize(engine.gradients().size);
-  const std::int64_t whole = engine.layout().elements;
-  engine.cut_backward({&whole, 1});  // nothing is sent before the end
+  if (!engine_.gradients().memory->is_host()) gradients_.resize(engine_.gradients().size);
+  const std::int64_t whole = engine_.layout().elements;
+  engine_.cut_backward({&whole, 1});  // nothing is sent before the end
 }
 
 void DataParallelStepper::exchange(const char* phase, std::int64_t update,
                                    const std::function<void()>& collective) {
   communicator_.at(update + 1, phase);
-  const measure::InPhase exposed(ledger_, measure::Phase::exposed_transfer);
-  log_.begin_blocked();
-  const auto posted = base::Clock::now();
-  collective();
-  log_.end_blocked();
-  log_.timings().push_back({.posted = posted, .done = base::Clock::now()});
+  log_.run_exposed(ledger_, collective);
 }
 
 const data::Batch& DataParallelStepper::part_of(const data::Batch* whole, const Counters& done) {

@@ -43,8 +43,7 @@ namespace paceline::train {
 /// Threads  one, the worker's own
 class DataParallelStepper final : public WaitedSteps {
  public:
-  DataParallelStepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
-                      measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard);
+  explicit DataParallelStepper(const StepContext& in);
 
   [[nodiscard]] const Buckets* buckets() const override { return nullptr; }
   [[nodiscard]] base::Array array() const override { return {}; }

@@ -41,9 +41,7 @@ namespace paceline::train {
 /// Threads  one, the worker's own
 class QueuedStepper final : public StepRunner {
  public:
-  QueuedStepper(const Job& job, engine::Engine& engine, engine::StepQueue& queue,
-                comm::Communicator& communicator, measure::Ledger& ledger, CollectiveLog& log,
-                LossGuard& guard, double bucket_mb);
+  QueuedStepper(const StepContext& in, engine::StepQueue& queue, double bucket_mb);
 
   /// With the votes in the last one.
   [[nodiscard]] const Buckets* buckets() const override { return &buckets_; }
@@ -78,13 +76,7 @@ class QueuedStepper final : public StepRunner {
   void note_ready(const engine::QueuedStep& step, const Posted& posted);
 
   const SquaresSchedule squares_;
-  const Job& job_;
-  engine::Engine& engine_;
   engine::StepQueue& queue_;
-  comm::Communicator& communicator_;
-  measure::Ledger& ledger_;
-  CollectiveLog& log_;
-  LossGuard& guard_;
   Buckets buckets_;
   BucketReducer reducer_;
   ShardSums shard_sums_;

@@ -103,14 +103,13 @@ double WaitedSteps::apply_update(const StepOrder& order) {
   return job_.options.rule.clips() ? engine_.gradient_norm() : 0;
 }
 
-Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
-                 measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard, double bucket_mb)
-    : WaitedSteps(job, engine, communicator, ledger, log, guard),
-      buckets_(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6))),
-      exchanges_(communicator.size() > 1 && !job.options.no_exchange),
-      reducer_(buckets_, communicator),
-      shard_sums_(job.resolved.passes_per_worker, engine.gradients(), order_of_passes(job.options)),
-      squares_(job) {
+Stepper::Stepper(const StepContext& in, double bucket_mb)
+    : WaitedSteps(in),
+      buckets_(cut_buckets(engine_.layout(), static_cast<std::int64_t>(bucket_mb * 1e6))),
+      exchanges_(communicator_.size() > 1 && !job_.options.no_exchange),
+      reducer_(buckets_, communicator_),
+      shard_sums_(job_.resolved.passes_per_worker, engine_.gradients(), order_of_passes(job_.options)),
+      squares_(job_) {
   engine_.cut_backward(buckets_.ends);
 }
 

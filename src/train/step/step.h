@@ -138,6 +138,16 @@ struct TakenStep {
   double blocked_s = 0;  ///< of a queued step: waiting for sums over the ranks
 };
 
+/// What the steps of a worker work with.
+struct StepContext {
+  const Job& job;
+  engine::Engine& engine;
+  comm::Communicator& communicator;
+  measure::Ledger& ledger;
+  CollectiveLog& log;  ///< of the buckets
+  LossGuard& guard;
+};
+
 /// The steps of a worker are waited for one by one (Stepper), queued on a device (queued_steps.h), or run
 /// with all data passing worker 0 (data_parallel.h). In each way they are posted and taken; a step that is
 /// waited for is done when it is posted.
@@ -145,6 +155,13 @@ struct TakenStep {
 /// Threads  one, the worker's own
 class StepRunner {
  public:
+  explicit StepRunner(const StepContext& in)
+      : job_(in.job),
+        engine_(in.engine),
+        communicator_(in.communicator),
+        ledger_(in.ledger),
+        log_(in.log),
+        guard_(in.guard) {}
   virtual ~StepRunner() = default;
 
   /// The buckets of a step, and the array that is cut into them; null: nothing is reduced in buckets.
@@ -179,14 +196,20 @@ class StepRunner {
   [[nodiscard]] virtual TakenStep drop() = 0;
   /// The guard's state after all posted steps, for which it waits; nothing if one of them ends the training.
   [[nodiscard]] virtual std::optional<GuardState> guard_when_empty() = 0;
+
+ protected:
+  const Job& job_;
+  engine::Engine& engine_;
+  comm::Communicator& communicator_;
+  measure::Ledger& ledger_;
+  CollectiveLog& log_;
+  LossGuard& guard_;
 };
 
 /// Steps that are done when they are posted.
 class WaitedSteps : public StepRunner {
  public:
-  WaitedSteps(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
-              measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard)
-      : job_(job), engine_(engine), communicator_(communicator), ledger_(ledger), log_(log), guard_(guard) {}
+  using StepRunner::StepRunner;
 
   const data::Batch& next_batch(data::Loader* loader, const Counters& done, StepOrder& order) override;
   void post(const data::Batch& batch, const StepOrder& order) override;
@@ -204,21 +227,13 @@ class WaitedSteps : public StepRunner {
   /// Returns StepResult::gradient_norm.
   double apply_update(const StepOrder& order);
 
-  const Job& job_;
-  engine::Engine& engine_;
-  comm::Communicator& communicator_;
-  measure::Ledger& ledger_;
-  CollectiveLog& log_;
-  LossGuard& guard_;
-
  private:
   std::optional<TakenStep> waited_;  ///< posted, not taken
 };
 
 class Stepper final : public WaitedSteps {
  public:
-  Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator, measure::Ledger& ledger,
-          CollectiveLog& log, LossGuard& guard, double bucket_mb);
+  Stepper(const StepContext& in, double bucket_mb);
 
   [[nodiscard]] const Buckets* buckets() const override { return &buckets_; }
   [[nodiscard]] base::Array array() const override { return engine_.gradients(); }
