@@ -109,23 +109,33 @@ std::int64_t planned_evaluations(const Job& job, std::int64_t done) {
   return count;
 }
 
-std::optional<EvaluatedSums> evaluate(data::EvaluationBatches& batches, int views, engine::Engine& engine,
-                                      comm::Communicator& communicator, const std::stop_token& stop) {
-  engine::LossSums sums;
+engine::LossSums evaluate_samples(data::EvaluationBatches& batches, int views, engine::Engine& engine,
+                                  const std::stop_token& stop, const TakeSample& take) {
   const auto classes = static_cast<std::size_t>(engine.graph().classes());
-  const bool has_five = classes >= kLeastForTopFive;
-  double in_five = 0;
+  engine::LossSums sums;
   std::vector<double> logits;
-  while (!stop.stop_requested()) {
-    const auto* batch = batches.next();
-    if (batch == nullptr) break;
+  while (const auto* batch = stop.stop_requested() ? nullptr : batches.next()) {
     const int count = static_cast<int>(batch->count());
-    if (has_five) logits.resize(static_cast<std::size_t>(count) * classes);
+    if (take) logits.resize(batch->labels.size() * classes);
     sums += batch->draws.empty() ? engine.evaluate(batch->images, batch->labels, count, views, logits)
                                  : engine.evaluate_draws(batch->draws, batch->labels, count, views, logits);
-    for (std::size_t i = 0; has_five && i < batch->labels.size(); ++i)
-      in_five += is_in_five(std::span(logits).subspan(i * classes, classes), batch->labels[i]) ? 1 : 0;
+    for (std::size_t i = 0; take && i < batch->labels.size(); ++i)
+      take(batch->first + static_cast<std::int64_t>(i), batch->labels[i],
+           std::span(logits).subspan(i * classes, classes));
   }
+  return sums;
+}
+
+std::optional<EvaluatedSums> evaluate(data::EvaluationBatches& batches, int views, engine::Engine& engine,
+                                      comm::Communicator& communicator, const std::stop_token& stop) {
+  const bool has_five = engine.graph().classes() >= kLeastForTopFive;
+  double in_five = 0;
+  TakeSample count;
+  if (has_five)
+    count = [&](std::int64_t /*index*/, std::int32_t label, std::span<const double> logits) {
+      in_five += is_in_five(logits, label) ? 1 : 0;
+    };
+  const auto sums = evaluate_samples(batches, views, engine, stop, count);
   double stops = stop.stop_requested() ? 1 : 0;
   communicator.all_reduce(std::span(&stops, 1), comm::Reduce::sum);
   if (stops > 0) return std::nullopt;
@@ -165,9 +175,9 @@ Evaluator::Evaluator(const Job& job, const data::Augment& augment, engine::Engin
                      comm::Communicator& communicator, ImageStore* store, SlowWeights& slow)
     : job_(job), augment_(augment), engine_(engine), communicator_(communicator), store_(store), slow_(slow) {
   if (job.evaluation_graph == nullptr || job.options.window_steps != 0) return;
-  const int local_rank = communicator.rank() - job.backend.place.process * job.resolved.local_workers;
   other_engine_ = job.backend.machine->compile(
-      *job.evaluation_graph, evaluation_compile_options(job.options, job.resolved, job.backend, local_rank));
+      *job.evaluation_graph, evaluation_compile_options(job.options, job.resolved, job.backend,
+                                                        job.local_rank(communicator.rank())));
   other_engine_->warm_up({.views = job.options.test_views});
   other_augment_.emplace(job.source.evaluated_format(),
                          data::AugmentOptions{.mean = job.source.mean, .stddev = job.source.stddev});
@@ -213,78 +223,66 @@ void Evaluator::use_stored(const data::Dataset& set, data::EvaluationOptions& op
   options.labels = part.labels;
 }
 
-std::optional<TestFigures> Evaluator::test() {
+template <typename Evaluate>
+auto Evaluator::with_average(const Evaluate& evaluate) {
+  slow_.exchange(engine_);
+  auto result = evaluate();
+  slow_.exchange(engine_);
+  return result;
+}
+
+std::optional<measure::TestSetRecord> Evaluator::test() {
   const auto test = evaluate_on(*job_.source.test, test_batches_, slow_.has_average() ? 2 : 1);
   if (!test) return std::nullopt;
-  TestFigures figures{.loss = mean_loss(*test), .accuracy = hit_rate(*test), .top_5 = top_5(*test)};
-  if (!slow_.has_average()) return figures;
-  slow_.exchange(engine_);
-  const auto averaged = evaluate_on(*job_.source.test, test_batches_, 0);
-  slow_.exchange(engine_);
+  measure::TestSetRecord result;
+  result.loss = mean_loss(*test);
+  result.accuracy = hit_rate(*test);
+  result.top_5 = top_5(*test);
+  if (!slow_.has_average()) return result;
+  const auto averaged = with_average([this] { return evaluate_on(*job_.source.test, test_batches_, 0); });
   if (!averaged) return std::nullopt;
-  figures.averaged_loss = mean_loss(*averaged);
-  figures.averaged_accuracy = hit_rate(*averaged);
-  return figures;
+  result.ema_loss = mean_loss(*averaged);
+  result.ema_accuracy = hit_rate(*averaged);
+  return result;
 }
 
 bool Evaluator::evaluate(measure::EpochRecord& epoch, std::int64_t test_passes) {
-  if (!last_ || last_->updates != epoch.updates) {
-    auto fresh = epoch;
-    if (!evaluate_all(fresh, test_passes)) return false;
-    last_ = fresh;
+  if (last_update_ != epoch.updates) {
+    const bool has_average = slow_.has_average();
+    const auto trained = evaluate_sets(has_average ? 2 * test_passes : test_passes);
+    if (!trained) return false;
+    const auto averaged = has_average ? with_average([this] { return evaluate_sets(0); }) : Sums{};
+    if (!averaged) return false;
+    last_update_ = epoch.updates;
+    last_ = *trained;
+    last_averaged_ = *averaged;
   }
-  epoch.test_loss = last_->test_loss;
-  epoch.test_accuracy = last_->test_accuracy;
-  epoch.test_top_5 = last_->test_top_5;
-  epoch.validation_loss = last_->validation_loss;
-  epoch.validation_accuracy = last_->validation_accuracy;
-  epoch.validation_top_5 = last_->validation_top_5;
-  epoch.ema_test_loss = last_->ema_test_loss;
-  epoch.ema_test_accuracy = last_->ema_test_accuracy;
-  epoch.ema_validation_loss = last_->ema_validation_loss;
-  epoch.ema_validation_accuracy = last_->ema_validation_accuracy;
+  const auto fill = [](const std::optional<EvaluatedSums>& sums, auto& loss, auto& accuracy) {
+    if (!sums) return;
+    loss = mean_loss(*sums);
+    accuracy = hit_rate(*sums);
+  };
+  fill(last_.test, epoch.test_loss, epoch.test_accuracy);
+  fill(last_.validation, epoch.validation_loss, epoch.validation_accuracy);
+  fill(last_averaged_.test, epoch.ema_test_loss, epoch.ema_test_accuracy);
+  fill(last_averaged_.validation, epoch.ema_validation_loss, epoch.ema_validation_accuracy);
+  if (last_.test) epoch.test_top_5 = top_5(*last_.test);
+  if (last_.validation) epoch.validation_top_5 = top_5(*last_.validation);
   return true;
 }
 
-bool Evaluator::evaluate_all(measure::EpochRecord& epoch, std::int64_t test_passes) {
-  if (!slow_.has_average()) return evaluate_once(epoch, test_passes);
-  auto trained = epoch;
-  if (!evaluate_once(trained, 2 * test_passes)) return false;
-  measure::EpochRecord averaged;
-  slow_.exchange(engine_);
-  const bool is_done = evaluate_once(averaged, 0);
-  slow_.exchange(engine_);
-  if (!is_done) return false;
-  epoch = trained;
-  epoch.ema_test_loss = averaged.test_loss;
-  epoch.ema_test_accuracy = averaged.test_accuracy;
-  epoch.ema_validation_loss = averaged.validation_loss;
-  epoch.ema_validation_accuracy = averaged.validation_accuracy;
-  return true;
-}
-
-bool Evaluator::evaluate_once(measure::EpochRecord& epoch, std::int64_t test_passes) {
+std::optional<Evaluator::Sums> Evaluator::evaluate_sets(std::int64_t test_passes) {
   const bool has_validation = job_.source.validation != nullptr;
-  std::optional<EvaluatedSums> test, validation;
+  Sums sums;
   if (test_policy(job_.options, has_validation) == TestSet::every) {
-    test = evaluate_on(*job_.source.test, test_batches_, test_passes);
-    if (!test) return false;
+    sums.test = evaluate_on(*job_.source.test, test_batches_, test_passes);
+    if (!sums.test) return std::nullopt;
   }
   if (has_validation) {
-    validation = evaluate_on(*job_.source.validation, validation_batches_, 0);
-    if (!validation) return false;
+    sums.validation = evaluate_on(*job_.source.validation, validation_batches_, 0);
+    if (!sums.validation) return std::nullopt;
   }
-  if (test) {
-    epoch.test_loss = mean_loss(*test);
-    epoch.test_accuracy = hit_rate(*test);
-    epoch.test_top_5 = top_5(*test);
-  }
-  if (validation) {
-    epoch.validation_loss = mean_loss(*validation);
-    epoch.validation_accuracy = hit_rate(*validation);
-    epoch.validation_top_5 = top_5(*validation);
-  }
-  return true;
+  return sums;
 }
 
 }  // namespace paceline::train

@@ -3,6 +3,7 @@
 /// Evaluates a test or validation set exactly: every sample once, whatever the number of workers.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,7 +17,6 @@
 #include "engine/engine.h"
 #include "measure/record.h"
 #include "train/given/job.h"
-#include "train/record/gather.h"
 #include "train/step/slow_weights.h"
 
 namespace paceline::train {
@@ -77,6 +77,16 @@ struct EvaluatedSums : engine::LossSums {
   std::optional<std::int64_t> correct_in_5 = {};  ///< none below kLeastForTopFive classes
 };
 
+/// Takes a sample of a data set by its index, with its label and its logits [classes].
+using TakeSample =
+    std::function<void(std::int64_t index, std::int32_t label, std::span<const double> logits)>;
+
+/// Evaluates `batches` with the engine's weights, until `stop` is requested. If `take` is not empty it gets
+/// each sample.
+[[nodiscard]] engine::LossSums evaluate_samples(data::EvaluationBatches& batches, int views,
+                                                engine::Engine& engine, const std::stop_token& stop,
+                                                const TakeSample& take);
+
 /// Evaluates `batches` (this rank's part of the test set) with the engine's weights and adds sums and counts
 /// over ranks. Returns nothing if any rank was asked to stop (`stop`); then it ends after the current batch.
 /// Collective; the same result on every rank.
@@ -110,11 +120,18 @@ class Evaluator {
 
   /// Evaluates the whole test set once; nothing if the run was asked to stop. Collective; the same figures on
   /// every rank.
-  [[nodiscard]] std::optional<TestFigures> test();
+  [[nodiscard]] std::optional<measure::TestSetRecord> test();
 
  private:
-  [[nodiscard]] bool evaluate_all(measure::EpochRecord& epoch, std::int64_t test_passes);
-  [[nodiscard]] bool evaluate_once(measure::EpochRecord& epoch, std::int64_t test_passes);
+  /// What an evaluation of one set of weights gave; a set that was not to be evaluated has no sums.
+  struct Sums {
+    std::optional<EvaluatedSums> test, validation;
+  };
+  /// Nothing if the run was asked to stop.
+  [[nodiscard]] std::optional<Sums> evaluate_sets(std::int64_t test_passes);
+  /// Calls `evaluate` while the engine has the average of --ema.
+  template <typename Evaluate>
+  auto with_average(const Evaluate& evaluate);
   std::optional<EvaluatedSums> evaluate_on(const data::Dataset& set,
                                            std::optional<data::EvaluationBatches>& batches,
                                            std::int64_t passes);
@@ -131,7 +148,8 @@ class Evaluator {
   SlowWeights& slow_;
   std::unique_ptr<engine::Engine> other_engine_;  ///< null: engine_ evaluates
   std::optional<data::Augment> other_augment_;    ///< of its images
-  std::optional<measure::EpochRecord> last_;      ///< what was evaluated last
+  std::int64_t last_update_ = -1;                 ///< whose weights were evaluated last, with these results:
+  Sums last_, last_averaged_;
   std::optional<data::EvaluationBatches> test_batches_;
   std::optional<data::EvaluationBatches> validation_batches_;
 };

@@ -384,7 +384,7 @@ class Worker {
     const InPhase evaluation(ledger_, Phase::evaluation);
     communicator_.at(counters_.update, "the evaluation on the test set");
     const auto& chosen = watch_.state();
-    WorkerResult::Tested tested{.epoch = epoch_number(counters_), .updates = counters_.update};
+    std::int64_t epoch = epoch_number(counters_), updates = counters_.update;
     if (is_root()) job_.test_reads_begun = job_.source.test->size();
     checkpoint_schedule_->meet(counters_.update);
     checkpoint_schedule_->keep(result_.epochs, standing(), {});  // its record says so,
@@ -392,14 +392,14 @@ class Worker {
     if (chosen.best_update > 0 && chosen.best_update != counters_.update) {
       if (is_of_several_processes()) compare();  // the weights with which the ranks ended
       best_weights_->put_back();                 // what is written above are the last ones
-      tested.epoch = chosen.best_epoch;
-      tested.updates = chosen.best_update;
+      epoch = chosen.best_epoch;
+      updates = chosen.best_update;
     }
-    const auto figures = evaluator_->test();
-    result_.interrupted = !figures;
-    if (!figures) return;
-    tested.figures = *figures;
-    events_.tested(result_.tested.emplace(tested));
+    result_.tested = evaluator_->test();
+    result_.interrupted = !result_.tested;
+    if (result_.interrupted) return;
+    result_.tested->epoch = epoch;
+    events_.tested(*result_.tested, updates);
   }
 
   const Job& job_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 namespace paceline::train {
 namespace {
@@ -30,15 +31,11 @@ std::optional<int> rank_with_another(comm::Communicator& communicator, std::uint
 
 }  // namespace
 
-std::optional<int> rank_that_differs(comm::Communicator& communicator, std::span<const float> weights) {
-  Hash hash;
-  for (const float weight : weights) hash.add(std::bit_cast<std::uint32_t>(weight));
-  return rank_with_another(communicator, hash.value());
-}
-
 std::string compare_weights(comm::Communicator& communicator, engine::Engine& engine) {
   engine.fetch();
-  const auto differs = rank_that_differs(communicator, engine.weights());
+  Hash hash;
+  for (const float weight : engine.weights()) hash.add(std::bit_cast<std::uint32_t>(weight));
+  const auto differs = rank_with_another(communicator, hash.value());
   return differs ? fmt::format(
                        "the weights of rank {} are not bit for bit those of rank 0: do all hosts have the "
                        "same processors?",

@@ -90,14 +90,14 @@ void RunEvents::epoch(const measure::EpochRecord& epoch, bool is_first) {
                           .set("validation_top_5", epoch.validation_top_5));
 }
 
-void RunEvents::tested(const WorkerResult::Tested& tested) {
+void RunEvents::tested(const measure::TestSetRecord& result, std::int64_t updates) {
   if (!is_told()) return;
   job_.progress.event(Event("evaluation")
-                          .set("epoch", tested.epoch)
-                          .set("update", tested.updates)
-                          .set("test_loss", tested.figures.loss)
-                          .set("test_accuracy", tested.figures.accuracy)
-                          .set("test_top_5", tested.figures.top_5));
+                          .set("epoch", result.epoch)
+                          .set("update", updates)
+                          .set("test_loss", result.loss)
+                          .set("test_accuracy", result.accuracy)
+                          .set("test_top_5", result.top_5));
 }
 
 namespace {

@@ -308,12 +308,8 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
                      .stopped_early = root.stopped_early,
                      .reductions = best.reductions};
   if (root.tested) {
-    record.test_set->epoch = root.tested->epoch;
-    record.test_set->loss = root.tested->figures.loss;
-    record.test_set->accuracy = root.tested->figures.accuracy;
-    record.test_set->ema_loss = root.tested->figures.averaged_loss;
-    record.test_set->ema_accuracy = root.tested->figures.averaged_accuracy;
-    record.test_set->top_5 = root.tested->figures.top_5;
+    root.tested->policy = record.test_set->policy;
+    record.test_set = root.tested;
   }
   if (root.stopped_early)
     record.notes.push_back(fmt::format(
