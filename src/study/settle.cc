@@ -57,7 +57,7 @@ bool is_of_here(const Record& record, const measure::Environment& here, const tr
          record.data.test_samples == setup.data.test_samples &&
          // --precision auto takes another one if the processor's units have changed since. Collectives have
          // none.
-         (record.precision.empty() || record.precision == setup.precision);
+         (record.precision.empty() || record.precision == train::name(setup.resolved.precision));
 }
 
 /// Whether a training that ends at `end` has nothing left to do after this checkpoint, or cannot read it.
@@ -287,7 +287,7 @@ bool can_go_on(const Runner& runner, const PlannedCell& cell) {
   // Killed between its last checkpoint and its record: the last epoch is trained again. Also, a search with
   // other rungs may have trained further than this cell does.
   if (record && !record->epochs.empty()) {
-    const auto end = train::inspect(cell.options, backend_for(runner, cell.options)).updates;
+    const auto end = train::inspect(cell.options, backend_for(runner, cell.options)).resolved.end;
     if (record->epochs.back().updates >= end) remove_useless(checkpoints, end);
   }
   if (record && !checkpoints.empty()) return true;

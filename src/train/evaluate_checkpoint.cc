@@ -67,33 +67,20 @@ struct Shared {
 
 /// Evaluates the part of rank `rank`. Returns its sums, over fewer samples if it was asked to stop.
 engine::LossSums evaluate_part(const Shared& shared, int rank) {
-  auto compiled = compile_options(shared.options, shared.resolved, shared.backend, rank);
-  // Evaluation uses running statistics, so nothing is reduced; but the engine is compiled as in the training.
-  if (compiled.batch_norm == engine::BatchNormMode::synchronised)
-    compiled.reduce_statistics = [](std::span<double>) {};
-  const auto engine = shared.backend.machine->compile(shared.graph, compiled);
-  read_weights(shared.checkpoint, engine->graph(), engine->layout(), engine->weights(),
-               shared.options.use_ema);
-  engine->weights_changed();
-  engine->warm_up({.views = shared.options.test_views});
-
-  const int views = shared.options.test_views, classes = shared.graph.classes();
+  const auto engine = engine_with_weights(shared.checkpoint, shared.options, shared.resolved, shared.graph,
+                                          shared.backend, rank);
+  const int views = shared.options.test_views;
+  engine->warm_up({.views = views});
   auto loading = evaluation_options(shared.set.size(), shared.resolved.engine_batch, views, rank,
                                     shared.resolved.workers, shared.options.shard > 0);
   loading.threads = shared.options.loader_threads;
   loading.pool = &shared.pool;
   loading.passes = 1;
   data::EvaluationBatches batches(shared.set, shared.augment, loading);
-  std::vector<double> logits(static_cast<std::size_t>(loading.batch * classes));
-  engine::LossSums sums;
-  while (const auto* batch = shared.stop.stop_requested() ? nullptr : batches.next()) {
-    sums += engine->evaluate(batch->images, batch->labels, static_cast<int>(batch->count()), views, logits);
-    for (std::int64_t i = 0; i < batch->count(); ++i)
-      shared.outcomes[static_cast<std::size_t>(batch->first + i)] = outcome_of(
-          std::span(logits).subspan(static_cast<std::size_t>(i * classes), static_cast<std::size_t>(classes)),
-          batch->labels[static_cast<std::size_t>(i)]);
-  }
-  return sums;
+  return evaluate_samples(batches, views, *engine, shared.stop,
+                          [&](std::int64_t index, std::int32_t label, std::span<const double> logits) {
+                            shared.outcomes[static_cast<std::size_t>(index)] = outcome_of(logits, label);
+                          });
 }
 
 /// The `most` mistakes with the highest probability; of equal ones the first.
@@ -273,15 +260,46 @@ void keep_own_settings(Record& record) {
 
 }  // namespace
 
+Options as_evaluated(Options asked) {
+  asked.epochs = 0;
+  asked.steps = 1;
+  asked.global_batch = 0;
+  asked.rule = {.momentum = 0, .weight_decay = 0};
+  asked.pin = false;
+  return asked;
+}
+
+graph::MemoryPlan prepare_evaluation(const CheckpointInfo& checkpoint, const Options& options,
+                                     Resolved& resolved, const RunParts& parts,
+                                     std::vector<std::string>& notes) {
+  auto plan = plan_run(options, resolved, parts);
+  require_memory(options, resolved, parts, plan, false);
+  const auto kernels =
+      parts.backend.machine->prepare(parts.graph, planning_options(options, resolved, parts.backend),
+                                     kernel_request(options, checkpoint.algorithms));
+  resolved.algorithms = kernels.algorithms;
+  if (!kernels.passed_over.empty()) notes.push_back(kernels.note);
+  return plan;
+}
+
+std::unique_ptr<engine::Engine> engine_with_weights(const std::filesystem::path& checkpoint,
+                                                    const Options& options, const Resolved& resolved,
+                                                    const graph::Graph& graph, const Backend& backend,
+                                                    int rank) {
+  auto compiled = compile_options(options, resolved, backend, rank);
+  // Evaluation uses running statistics, so nothing is reduced; but the engine is compiled as in the training.
+  if (compiled.batch_norm == engine::BatchNormMode::synchronised)
+    compiled.reduce_statistics = [](std::span<double>) {};
+  auto engine = backend.machine->compile(graph, compiled);
+  read_weights(checkpoint, engine->graph(), engine->layout(), engine->weights(), options.use_ema);
+  engine->weights_changed();
+  return engine;
+}
+
 Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& request, const Backend& backend,
                            std::stop_token stop, const Progress& progress) {
   const auto info = read_checkpoint_info(request.checkpoint);
-  Options options = asked;
-  options.epochs = 0;
-  options.steps = 1;
-  options.global_batch = 0;
-  options.rule = {.momentum = 0, .weight_decay = 0};  // no optimizer state
-  options.pin = false;
+  const Options options = as_evaluated(asked);
   auto source = data::open(options.data, {.validation_split = options.validation_split,
                                           .skip_bad_images = options.skip_bad_images,
                                           .needs_test = true,
@@ -297,20 +315,13 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
       // Nothing is trained, so the batch may exceed the training set.
       .train_samples = std::max(source.train->size(), options.local_batch * options.workers),
       .cores = base::usable_cores(),
-      .auto_precision = backend.auto_precision,
-      .processes = 1,
-      .sharers = 1};
+      .auto_precision = backend.auto_precision};
   auto resolved = resolve(options, conditions);
   resolved.dropped_per_epoch = 0;
-  const auto limits = memory_limits(backend, resolved.local_workers);
-  const auto plan = plan_run(options, resolved, graph, source, backend, limits);
-  require_memory(options, resolved, graph, source, backend, conditions, plan, limits, false);
-  const auto kernels = backend.machine->prepare(graph, planning_options(options, resolved, backend),
-                                                kernel_request(options, info.algorithms));
-  resolved.algorithms = kernels.algorithms;
-  if (!kernels.passed_over.empty()) notes.push_back(kernels.note);
+  const RunParts parts{graph, source, backend, conditions, memory_limits(backend, resolved.local_workers)};
+  const auto plan = prepare_evaluation(info, options, resolved, parts, notes);
 
-  Record record = begin_record(options, resolved, graph, source, plan, limits, backend);
+  Record record = begin_record(options, resolved, parts, plan);
   record.kind = record.id = "evaluate";
   record.test_set.reset();
   record.learning_rate = {};
@@ -342,14 +353,14 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
                       .outcomes = outcomes};
   auto communicators =
       backend.machine->communicators(resolved.local_workers, std::chrono::seconds(options.deadline_s));
-  std::vector<engine::LossSums> parts(communicators.size());
+  std::vector<engine::LossSums> sums_of_ranks(communicators.size());
   const auto gpu_watch = watch_gpus(backend, resolved.local_workers);
   if (gpu_watch) gpu_watch->begin();
   run_ranks(communicators,
-            [&](std::size_t rank) { parts[rank] = evaluate_part(shared, static_cast<int>(rank)); });
+            [&](std::size_t rank) { sums_of_ranks[rank] = evaluate_part(shared, static_cast<int>(rank)); });
   if (gpu_watch) add_gpus(record, std::vector{gpu_watch->end(0)});
   engine::LossSums sums;  // each loss is a multiple of 2^-24: exact in any order
-  for (const auto& part : parts) sums += part;
+  for (const auto& part : sums_of_ranks) sums += part;
   if (sums.samples < set->size()) {
     record.status = "interrupted";
     record.reason = fmt::format("stopped as asked after {} of {} images", sums.samples, set->size());

@@ -14,7 +14,6 @@
 #include "measure/record_file.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/kept_record.h"
-#include "train/given/names.h"
 #include "train/prepare/kernels.h"
 #include "train/prepare/memory.h"
 #include "train/prepare/prepare.h"
@@ -113,8 +112,7 @@ int checkpoint_files(const Options& options) {
 std::optional<std::string> lack_of_checkpoint_space(const Options& options, const Prepared& run) {
   const int files = checkpoint_files(options);
   if (files == 0 || options.out.empty()) return std::nullopt;
-  return lack_of_space(options.out, checkpoint_bytes(run.graph, options.rule, has_slow_weights(options)),
-                       files);
+  return lack_of_space(options.out, checkpoint_bytes(run.graph, options), files);
 }
 
 /// Tells the user about the run before the first step.
@@ -304,8 +302,8 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
 Setup inspected(const Options& options, const Backend& backend, bool opens_all) {
   const auto source = open_data(options, backend);
   const auto graph = make_graph(options, source);
-  const auto circumstances = circumstances_of(source, backend);
-  auto resolved = resolve(options, circumstances);
+  const auto conditions = circumstances_of(source, backend);
+  auto resolved = resolve(options, conditions);
   if (const auto kept = precision_to_keep(options)) resolved.precision = *kept;
   if (opens_all) {
     require_trainable(graph, options, resolved);
@@ -316,24 +314,16 @@ Setup inspected(const Options& options, const Backend& backend, bool opens_all) 
       (void)find_resume_point(options, resolved, graph);
     }
   }
-  const auto limits = memory_limits(backend, resolved.local_workers);
-  auto planned = plan_images(options, resolved, graph, source, backend, limits);
-  auto& plan = planned.plan;
-  auto memory = describe(plan, limits);
+  const RunParts parts{graph, source, backend, conditions, memory_limits(backend, resolved.local_workers)};
+  auto planned = plan_images(options, resolved, parts);
+  auto memory = describe(planned.plan, parts.limits);
   memory.plan_lines.clear();
   if (memory.device) memory.device->plan_lines.clear();
-  return {.excess = excess(plan, limits),
-          .plan = std::move(plan),
+  return {.resolved = resolved,
+          .excess = excess(planned.plan, parts.limits),
+          .plan = std::move(planned.plan),
           .memory = std::move(memory),
-          .updates = resolved.end,
-          .workers = resolved.workers,
-          .threads = resolved.threads,
-          .local_batch = resolved.local_batch,
-          .global_batch = resolved.global_batch,
-          .steps_per_epoch = resolved.steps_per_epoch,
-          .learning_rate = resolved.rate.sentence,
-          .precision = std::string(name(resolved.precision)),
-          .checkpoint_bytes = checkpoint_bytes(graph, options.rule, has_slow_weights(options)),
+          .checkpoint_bytes = checkpoint_bytes(graph, options),
           .checkpoint_files = checkpoint_files(options),
           .images = std::move(planned.sentence),
           .model = describe(options, graph, resolved.precision),
@@ -357,10 +347,11 @@ Setup rehearse(const Options& asked, const Backend& backend) {
 
 std::int64_t largest_batch(const Options& options, const Backend& backend) {
   const auto source = open_data(options, backend);
+  const auto graph = make_graph(options, source);
   const int local_workers = std::max(1, options.workers / backend.place.processes);
-  return largest_local_batch(options, make_graph(options, source), source, backend,
-                             circumstances_of(source, backend), memory_limits(backend, local_workers),
-                             source.train->size() / options.workers);
+  const RunParts parts{graph, source, backend, circumstances_of(source, backend),
+                       memory_limits(backend, local_workers)};
+  return largest_local_batch(options, parts, source.train->size() / options.workers);
 }
 
 measure::Record run(const Options& asked, const Backend& backend, std::stop_token stop,

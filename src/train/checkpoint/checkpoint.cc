@@ -116,16 +116,13 @@ void Snapshot::take(const TrainingArrays& arrays) {
   arrays_.slow_weights = copied(arrays.slow_weights);
 }
 
-std::int64_t Snapshot::planned_bytes(std::int64_t flat_bytes, const engine::UpdateRule& rule,
-                                     bool has_slow_weights) {
-  const std::int64_t arrays = 1 + engine::state_slots(rule) + (has_slow_weights ? 1 : 0);
-  return static_cast<std::int64_t>(
-      base::Buffer::resident_bytes(static_cast<std::size_t>(arrays * flat_bytes)));
+std::int64_t Snapshot::planned_bytes(const graph::Graph& graph, const Options& options) {
+  const auto bytes = static_cast<std::size_t>(checkpoint_bytes(graph, options));
+  return static_cast<std::int64_t>(base::Buffer::resident_bytes(bytes));
 }
 
-std::int64_t checkpoint_bytes(const graph::Graph& graph, const engine::UpdateRule& rule,
-                              bool has_slow_weights) {
-  const std::int64_t arrays = 1 + engine::state_slots(rule) + (has_slow_weights ? 1 : 0);
+std::int64_t checkpoint_bytes(const graph::Graph& graph, const Options& options) {
+  const std::int64_t arrays = 1 + engine::state_slots(options.rule) + (has_slow_weights(options) ? 1 : 0);
   return static_cast<std::int64_t>(sizeof(float)) * arrays * graph::flat_layout(graph).elements;
 }
 

@@ -249,8 +249,12 @@ struct Options {
   return has_validation ? TestSet::last : TestSet::every;
 }
 
-/// Whether a training with these options evaluates its validation set, if it has one. A timed window does
-/// not.
+/// Whether a training with these options evaluates its test set. A timed window does not.
+[[nodiscard]] inline bool reads_test(const Options& options, bool has_validation) {
+  return options.window_steps == 0 && test_policy(options, has_validation) != TestSet::never;
+}
+
+/// The same for its validation set, if it has one.
 [[nodiscard]] inline bool validates(const Options& options, bool has_validation) {
   return has_validation && options.window_steps == 0 && options.evaluate_every > 0;
 }

@@ -70,10 +70,7 @@ struct Length {
                                    const Length& length);
 
 /// The peak after scaling with the global batch, and how it was computed.
-struct ScaledRate {
-  double base = 0, factor = 1, peak = 0;
-  std::int64_t reference_batch = 0;
-  std::string rule;      ///< "linear", "sqrt", "none"
+struct ScaledRate : measure::Record::LearningRate {
   std::string sentence;  ///< "learning rate 0.1 x 4 = 0.4 (linear: global batch 512 / 128)"
 };
 [[nodiscard]] ScaledRate scaled_rate(const Options& options, std::int64_t global_batch);

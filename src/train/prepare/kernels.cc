@@ -36,10 +36,6 @@ engine::KernelRequest kernel_request(const Options& options, const engine::Kerne
   return {.is_measured = options.measured_kernels && options.shard == 0, .given = earlier};
 }
 
-measure::KernelsRecord describe(const engine::PreparedKernels& kernels) {
-  return {.chosen_by = kernels.chosen_by, .algorithms = *kernels.algorithms};
-}
-
 engine::PreparedKernels choose_kernels(const Options& options, const Resolved& resolved,
                                        const graph::Graph& graph,
                                        const std::optional<graph::Graph>& evaluation_graph,

@@ -7,7 +7,6 @@
 
 #include "engine/engine.h"
 #include "graph/graph.h"
-#include "measure/record.h"
 #include "train/given/backend.h"
 #include "train/given/options.h"
 #include "train/given/resolve.h"
@@ -21,8 +20,6 @@ namespace paceline::train {
 /// Errors   Error(data): the file of options.kernels_from cannot be read, or names no algorithms
 [[nodiscard]] engine::KernelRequest kernel_request(const Options& options,
                                                    const engine::KernelAlgorithms& earlier);
-
-[[nodiscard]] measure::KernelsRecord describe(const engine::PreparedKernels& kernels);
 
 /// Those of a training on `graph`, and of its evaluation on `evaluation_graph` where images have another size
 /// there: its problems are others. `earlier`: as of kernel_request(). Collective over the processes.

@@ -17,6 +17,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/given_weights.h"
 #include "train/evaluate.h"
+#include "train/given/names.h"
 #include "train/prepare/kernels.h"
 #include "train/record/run_record.h"
 #include "train/step/buckets.h"
@@ -69,6 +70,17 @@ std::string why_on_host(const Options& options, const data::Source& source) {
   return "";
 }
 
+/// What each engine would keep: the training set, and for each set that is evaluated the largest part of a
+/// rank.
+StoredImages images_to_store(const Options& options, const Resolved& resolved, const data::Source& source) {
+  const bool has_validation = source.validation != nullptr;
+  StoredImages stored{.train = source.train->size()};
+  if (validates(options, has_validation))
+    stored.validation = largest_part(source.validation->size(), options, resolved);
+  if (reads_test(options, has_validation)) stored.test = largest_part(source.test->size(), options, resolved);
+  return stored;
+}
+
 std::string on_device_sentence(const StoredImages& stored, const data::ImageFormat& format) {
   return fmt::format(
       "images: {} of them lie on the device ({:.1f} MB for each worker); of each sample the host sends 20 bytes",
@@ -88,9 +100,7 @@ void require_mirrored_edge(const Options& options, const data::Source& source) {
                "to mirror; give a --crop-padding of at most {}, or --crop-fill black",
                padding, format.height, format.width, base::counted(most, "pixel"), most);
   const bool has_validation = source.validation != nullptr;
-  const bool evaluates =
-      options.window_steps == 0 &&
-      (validates(options, has_validation) || test_policy(options, has_validation) != TestSet::never);
+  const bool evaluates = validates(options, has_validation) || reads_test(options, has_validation);
   if (options.test_views == data::kMostViews && evaluates && most < 1)
     base::fail(
         base::ErrorKind::usage,
@@ -212,30 +222,19 @@ void require_trainable(const graph::Graph& graph, const Options& options, const 
   }
 }
 
-StoredImages images_to_store(const Options& options, const Resolved& resolved, const data::Source& source) {
-  const bool has_validation = source.validation != nullptr;
-  StoredImages stored{.train = source.train->size()};
-  if (validates(options, has_validation))
-    stored.validation = largest_part(source.validation->size(), options, resolved);
-  if (options.window_steps == 0 && test_policy(options, has_validation) != TestSet::never)
-    stored.test = largest_part(source.test->size(), options, resolved);
-  return stored;
-}
-
-PlannedImages plan_images(const Options& options, Resolved& resolved, const graph::Graph& graph,
-                          const data::Source& source, const Backend& backend, const MemoryLimits& limits) {
-  const auto plan = [&] { return plan_run(options, resolved, graph, source, backend, limits); };
+PlannedImages plan_images(const Options& options, Resolved& resolved, const RunParts& parts) {
+  const auto plan = [&] { return plan_run(options, resolved, parts); };
   resolved.stored = {};
-  if (!backend.keeps_images) return {.plan = plan(), .on_device = {}, .sentence = {}};
-  std::string reason = why_on_host(options, source);
+  if (!parts.backend.keeps_images) return {.plan = plan(), .on_device = {}, .sentence = {}};
+  std::string reason = why_on_host(options, parts.source);
   if (reason.empty()) {
-    resolved.stored = images_to_store(options, resolved, source);
+    resolved.stored = images_to_store(options, resolved, parts.source);
     auto planned = plan();
-    const auto too_much = excess(planned, limits);
+    const auto too_much = excess(planned, parts.limits);
     if (too_much.empty())
       return {.plan = std::move(planned),
               .on_device = true,
-              .sentence = on_device_sentence(resolved.stored, source.train->format())};
+              .sentence = on_device_sentence(resolved.stored, parts.source.train->format())};
     reason = fmt::format("with {} of them on the device the plan is {}", resolved.stored.total(), too_much);
     resolved.stored = {};
   }
@@ -288,10 +287,7 @@ graph::Graph make_graph(const Options& options, const data::Source& source) {
   if (options.batch_norm != engine::BatchNormMode::local && std::ranges::none_of(graph.nodes, is_norm))
     base::fail(base::ErrorKind::usage,
                "--bn {}: model '{}' has no batch norm, so there is nothing to {}; leave it out",
-               options.batch_norm == engine::BatchNormMode::ghost
-                   ? fmt::format("ghost:{}", options.ghost_size)
-                   : "sync",
-               options.model,
+               name(options.batch_norm, options.ghost_size), options.model,
                options.batch_norm == engine::BatchNormMode::ghost ? "divide into groups" : "synchronise");
   return graph;
 }
@@ -327,8 +323,8 @@ Prepared prepare(const Options& options, const Backend& backend) {
   run.evaluation_graph = make_evaluation_graph(run.graph, run.source);
   const auto given_weights =
       backend.place.is_first() ? sentence_on_given_weights(options, run.graph) : std::string();
-  const auto circumstances = circumstances_of(run.source, backend);
-  run.resolved = resolve(options, circumstances);
+  RunParts parts{run.graph, run.source, backend, circumstances_of(run.source, backend), {}};
+  run.resolved = resolve(options, parts.conditions);
   require_trainable(run.graph, options, run.resolved);
   // The first process alone compares it. All work it out, so that on a slow disk nobody waits past a
   // deadline.
@@ -344,12 +340,10 @@ Prepared prepare(const Options& options, const Backend& backend) {
   if (run.is_finished) return run;
   // Only the first process knows the checkpoint, and on another kind of processor auto may take another one.
   run.resolved.precision = first_says(backend, run.resolved.precision);
-  MemoryLimits limits;
   const auto plan_that_fits = [&] {
-    limits = memory_limits(backend, run.resolved.local_workers);
-    auto planned = plan_images(options, run.resolved, run.graph, run.source, backend, limits);
-    require_memory(options, run.resolved, run.graph, run.source, backend, circumstances, planned.plan, limits,
-                   true);
+    parts.limits = memory_limits(backend, run.resolved.local_workers);
+    auto planned = plan_images(options, run.resolved, parts);
+    require_memory(options, run.resolved, parts, planned.plan, true);
     return planned;
   };
   auto planned = plan_that_fits();
@@ -362,12 +356,13 @@ Prepared prepare(const Options& options, const Backend& backend) {
   measure::release_free_memory();  // memory freed by measuring must not count as the process's own
   planned = plan_that_fits();
   backend.machine->at("the preparation of the run");
-  run.record = begin_record(options, run.resolved, run.graph, run.source, planned.plan, limits, backend);
+  run.record = begin_record(options, run.resolved, parts, planned.plan);
   add_identity(run.resolved.data, run.record.data);
   if (planned.on_device) run.record.data.images_on = *planned.on_device ? "device" : "host";
   run.earlier = read_earlier(options, run.resume, run.resolved.global_batch);
   auto& notes = run.record.notes;
-  if (kernels.algorithms != nullptr) run.record.kernels = describe(kernels);
+  if (kernels.algorithms != nullptr)
+    run.record.kernels = {.chosen_by = kernels.chosen_by, .algorithms = *kernels.algorithms};
   if (!given_weights.empty()) notes.push_back(given_weights);
   if (!options.freeze.empty()) notes.push_back(sentence_on_frozen(run.graph));
   if (!options.freeze.empty() && options.weights.empty() && !run.resume)

@@ -147,9 +147,9 @@ void describe_draws(const Options& options, const Resolved& resolved, const grap
                     options.same_order ? ", the same ones in all" : " (each epoch has another order)"));
 }
 
-Record begin_record(const Options& options, const Resolved& resolved, const graph::Graph& graph,
-                    const data::Source& source, const graph::MemoryPlan& plan, const MemoryLimits& limits,
-                    const Backend& backend) {
+Record begin_record(const Options& options, const Resolved& resolved, const RunParts& parts,
+                    const graph::MemoryPlan& plan) {
+  const auto& [graph, source, backend, conditions, limits] = parts;
   const ProcessPlacement& place = backend.place;
   Record record;
   record.kind = "train";
@@ -160,7 +160,7 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   auto libraries = backend.libraries;
   if (limits.share && !limits.share->info.libraries.empty())
     libraries.push_back(limits.share->info.libraries);
-  record.environment = machine_of(backend.place, std::move(libraries));
+  record.environment = machine_of(place, std::move(libraries));
   record.environment.gpus = backend.machine->describe_gpus();
   record.model = describe(options, graph, resolved.precision);
   record.data = describe(source);
@@ -175,11 +175,7 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   record.precision = name(resolved.precision);
   record.device = options.device;
   if (limits.share) record.device_name = limits.share->info.name;
-  record.learning_rate = {.base = resolved.rate.base,
-                          .factor = resolved.rate.factor,
-                          .peak = resolved.rate.peak,
-                          .rule = resolved.rate.rule,
-                          .reference_batch = resolved.rate.reference_batch};
+  record.learning_rate = resolved.rate;
   record.memory = describe(plan, limits);
   record.communication = describe_gradient(graph);
   record.peak = backend.peak;
