@@ -9,7 +9,6 @@
 #include "study/settle.h"
 #include "study/study.h"
 #include "train/given/option_rows.h"
-#include "train/prepare/memory.h"
 #include "train/record/run_record.h"
 #include "train/run.h"
 
@@ -30,9 +29,7 @@ void label(Record& record, const Runner& runner, const PlannedCell& cell) {
 }
 
 void describe_without_plan(Record& record, const Runner& runner, const PlannedCell& cell) {
-  train::Options probe = cell.options;
-  probe.global_batch = 0;
-  probe.local_batch = train::batch_unit(probe);
+  const train::Options probe = with_smallest_batch(cell.options);
   try {
     const auto setup = train::inspect(probe, backend_for(runner, probe));
     record.model = setup.model;

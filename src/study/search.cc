@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -19,18 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using measure::Record;
-
-/// A name as part of a file name: "lr 0.1, bn sync" is "lr-0.1-bn-sync".
-std::string file_part(const std::string& name) {
-  std::string text;
-  for (const char letter : name) {
-    if (std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '.' || letter == '_')
-      text += letter;
-    else if (!text.empty() && text.back() != '-')
-      text += '-';
-  }
-  return text;
-}
 
 std::int64_t whole_epochs(const Search& search) {
   const double epochs = search.configurations.front().options.epochs;
@@ -248,7 +235,8 @@ std::vector<PlannedCell> search_cells(const Search& search) {
   for (std::size_t rung = 0; rung < all.size(); ++rung)
     for (int seed = 0; seed < search.how.seeds; ++seed)
       for (const auto& configuration : search.configurations) {
-        const auto folder = fmt::format("search-{}-r{}", file_part(configuration.name), seed);
+        // "lr 0.1, bn sync" is "lr-0.1-bn-sync".
+        const auto folder = fmt::format("search-{}-r{}", file_part(configuration.name, "._"), seed);
         const bool pauses = all[rung].epochs < epochs;
         PlannedCell cell{.id = fmt::format("{}-e{}", folder, all[rung].epochs),
                          .kind = "search",

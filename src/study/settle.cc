@@ -206,13 +206,10 @@ std::string sentence_on(const Repeats& repeats) {
 std::vector<std::size_t> measured_before(const std::vector<PlannedCell>& cells, const Runner& runner) {
   std::vector<std::size_t> places;
   for (std::size_t place = 0; place < cells.size(); ++place) {
-    const auto path = record_path(runner, cells[place]);
-    if (runner.directory.empty() || !cells[place].is_spare || !std::filesystem::exists(path)) continue;
-    try {
-      if (measure::read_record(path).status == "complete") places.push_back(place);
-    } catch (const base::Error&) {
-      // Damaged or of another version: measured again if it is needed.
-    }
+    if (runner.directory.empty() || !cells[place].is_spare) continue;
+    // One that is damaged or of another version is measured again if it is needed.
+    const auto record = readable(record_path(runner, cells[place]));
+    if (record && record->status == "complete") places.push_back(place);
   }
   return places;
 }

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <iterator>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/topology.h"
 #include "measure/disturbance.h"
+#include "train/prepare/memory.h"
 
 namespace paceline::study {
 namespace {
@@ -95,12 +97,6 @@ bool is_given(const std::vector<measure::Setting>& given, measure::Setting setti
   return std::find(given.begin(), given.end(), setting) != given.end();
 }
 
-/// Threads of each of a sweep's workers. No other cell runs on the cores.
-int threads_alone(const train::Options& base, const Axes& axes) {
-  if (base.threads > 0) return base.threads;
-  return axes.cores_each ? axes.cores_each(1) : base::usable_cores();
-}
-
 bool is_same_set_up(const PlannedCell& sweep, const PlannedCell& scale) {
   return scale.options.workers == 1 && scale.options.local_batch == sweep.options.local_batch &&
          scale.options.global_batch == 0 && scale.repeat == sweep.repeat;
@@ -113,7 +109,8 @@ void measure_once(std::vector<PlannedCell>& sweep, std::vector<PlannedCell>& sca
                   const StudyOptions& options, const train::Options& base) {
   if (scale.empty() || options.sweep.repeats != options.scale.repeats) return;
   const int threads = scale.front().options.threads;  // the same in all of them
-  if (threads_alone(base, options.scale) != threads) return;
+  // A sweep's worker has all cores for itself.
+  if ((base.threads > 0 ? base.threads : cores_of_each(options.scale.cores_each, 1)) != threads) return;
   for (PlannedCell& cell : sweep)
     cell.options.threads = threads;  // the same here, so that all can be compared
   std::erase_if(sweep, [&](const PlannedCell& cell) {
@@ -127,6 +124,27 @@ void measure_once(std::vector<PlannedCell>& sweep, std::vector<PlannedCell>& sca
 }
 
 }  // namespace
+
+int cores_of_each(const CoresEach& each, int workers) {
+  return each ? each(workers) : base::usable_cores() / workers;
+}
+
+train::Options with_smallest_batch(train::Options options) {
+  options.local_batch = train::batch_unit(options);
+  options.global_batch = 0;
+  return options;
+}
+
+std::string file_part(std::string_view name, std::string_view kept) {
+  std::string text;
+  for (const char letter : name) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) != 0 || kept.find(letter) != kept.npos)
+      text += letter;
+    else if (!text.empty() && text.back() != '-')
+      text += '-';
+  }
+  return text;
+}
 
 std::vector<std::string> converge_variants() {
   // Each variant adds one remedy; the last has all of them. LARS already normalises each layer, so its
@@ -251,11 +269,9 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
   }
   if (!is_given(given, "workers")) {
     // Workers that share a core answer no question of this study.
-    const auto has_core = [&](int workers) {
-      return options.scale.cores_each ? options.scale.cores_each(workers) > 0
-                                      : workers <= base::usable_cores();
-    };
-    std::erase_if(options.scale.workers, [&](int workers) { return workers > 2 && !has_core(workers); });
+    std::erase_if(options.scale.workers, [&](int workers) {
+      return workers > 2 && cores_of_each(options.scale.cores_each, workers) < 1;
+    });
   }
   if (!is_given(given, "mode")) options.scale.mode = "both";
   if (!is_given(given, "epochs")) base.epochs = 3;
