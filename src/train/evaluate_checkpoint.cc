@@ -51,38 +51,6 @@ Outcome outcome_of(std::span<const double> logits, std::int32_t label) {
           .probability = 1 / total};
 }
 
-/// What all workers share; each writes the outcomes of its own samples.
-struct Shared {
-  const Options& options;
-  const Resolved& resolved;
-  const graph::Graph& graph;
-  const data::Dataset& set;
-  const data::Augment& augment;
-  const Backend& backend;
-  const std::filesystem::path& checkpoint;
-  std::stop_token stop;
-  data::LoaderPool& pool;
-  std::vector<Outcome>& outcomes;  ///< [samples]
-};
-
-/// Evaluates the part of rank `rank`. Returns its sums, over fewer samples if it was asked to stop.
-engine::LossSums evaluate_part(const Shared& shared, int rank) {
-  const auto engine = engine_with_weights(shared.checkpoint, shared.options, shared.resolved, shared.graph,
-                                          shared.backend, rank);
-  const int views = shared.options.test_views;
-  engine->warm_up({.views = views});
-  auto loading = evaluation_options(shared.set.size(), shared.resolved.engine_batch, views, rank,
-                                    shared.resolved.workers, shared.options.shard > 0);
-  loading.threads = shared.options.loader_threads;
-  loading.pool = &shared.pool;
-  loading.passes = 1;
-  data::EvaluationBatches batches(shared.set, shared.augment, loading);
-  return evaluate_samples(batches, views, *engine, shared.stop,
-                          [&](std::int64_t index, std::int32_t label, std::span<const double> logits) {
-                            shared.outcomes[static_cast<std::size_t>(index)] = outcome_of(logits, label);
-                          });
-}
-
 /// The `most` mistakes with the highest probability; of equal ones the first.
 std::vector<MistakeRecord> worst_mistakes(const std::vector<Outcome>& outcomes, const data::Dataset& set,
                                           int most) {
@@ -341,23 +309,27 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
   const data::Augment augment(format, {.mean = source.mean, .stddev = source.stddev});
   data::LoaderPool pool;
   std::vector<Outcome> outcomes(static_cast<std::size_t>(set->size()));
-  const Shared shared{.options = options,
-                      .resolved = resolved,
-                      .graph = graph,
-                      .set = *set,
-                      .augment = augment,
-                      .backend = backend,
-                      .checkpoint = info.path,
-                      .stop = stop,
-                      .pool = pool,
-                      .outcomes = outcomes};
+  const auto evaluate_part = [&](int rank) {  // fewer samples if it is asked to stop
+    const auto engine = engine_with_weights(info.path, options, resolved, graph, backend, rank);
+    engine->warm_up({.views = options.test_views});
+    auto loading = evaluation_options(set->size(), resolved.engine_batch, options.test_views, rank,
+                                      resolved.workers, options.shard > 0);
+    loading.threads = options.loader_threads;
+    loading.pool = &pool;
+    loading.passes = 1;
+    data::EvaluationBatches batches(*set, augment, loading);
+    return evaluate_samples(batches, options.test_views, *engine, stop,
+                            [&](std::int64_t index, std::int32_t label, std::span<const double> logits) {
+                              outcomes[static_cast<std::size_t>(index)] = outcome_of(logits, label);
+                            });
+  };
   auto communicators =
       backend.machine->communicators(resolved.local_workers, std::chrono::seconds(options.deadline_s));
   std::vector<engine::LossSums> sums_of_ranks(communicators.size());
   const auto gpu_watch = watch_gpus(backend, resolved.local_workers);
   if (gpu_watch) gpu_watch->begin();
   run_ranks(communicators,
-            [&](std::size_t rank) { sums_of_ranks[rank] = evaluate_part(shared, static_cast<int>(rank)); });
+            [&](std::size_t rank) { sums_of_ranks[rank] = evaluate_part(static_cast<int>(rank)); });
   if (gpu_watch) add_gpus(record, std::vector{gpu_watch->end(0)});
   engine::LossSums sums;  // each loss is a multiple of 2^-24: exact in any order
   for (const auto& part : sums_of_ranks) sums += part;

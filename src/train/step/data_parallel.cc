@@ -18,12 +18,6 @@ std::size_t pixels_of(const Job& job) {
          static_cast<std::size_t>(format.channels);
 }
 
-/// Part `rank` of the global batch.
-template <typename T>
-std::span<const T> part(std::span<const T> whole, std::size_t count, int rank) {
-  return whole.subspan(static_cast<std::size_t>(rank) * count, count);
-}
-
 }  // namespace
 
 std::int64_t data_parallel_bytes(const Options& options, const Resolved& resolved, std::int64_t pixels,
@@ -63,31 +57,21 @@ const data::Batch& DataParallelStepper::part_of(const data::Batch* whole, const 
             .epoch = done.epoch,
             .step = done.step,
             .first_position = done.step * job_.resolved.global_batch + communicator_.rank() * samples};
-  std::span<const float> images;
-  std::span<const std::int32_t> labels;
-  std::span<float> my_images = images_;
-  std::span<std::int32_t> my_labels = labels_;
-  std::span<const base::SecondLabel> second;
-  std::span<base::SecondLabel> my_second = second_labels_;
-  if (whole != nullptr) {
-    images = whole->images;
-    labels = whole->labels;
-    batch_.images = part(images, static_cast<std::size_t>(samples) * pixels_of(job_), communicator_.rank());
-    batch_.labels = part(labels, static_cast<std::size_t>(samples), communicator_.rank());
-    // Worker 0's part is used in place; nothing is written to it.
-    my_images = {const_cast<float*>(batch_.images.data()), batch_.images.size()};
-    my_labels = {const_cast<std::int32_t*>(batch_.labels.data()), batch_.labels.size()};
-    if (mixes_images(job_.options)) {
-      second = whole->second_labels;
-      batch_.second_labels = part(second, static_cast<std::size_t>(samples), communicator_.rank());
-      my_second = {const_cast<base::SecondLabel*>(batch_.second_labels.data()), batch_.second_labels.size()};
+  // Worker 0's part is used in place; nothing is written to it.
+  const auto scatter = [&]<typename T>(std::span<const T> all, std::span<T> own, std::span<const T>& mine) {
+    if (whole != nullptr) {
+      const std::size_t count = all.size() / static_cast<std::size_t>(communicator_.size());
+      mine = all.first(count);
+      own = {const_cast<T*>(mine.data()), count};
     }
-  }
+    communicator_.scatter(std::as_bytes(all), std::as_writable_bytes(own), 0);
+  };
+  const data::Batch all = whole != nullptr ? *whole : data::Batch{};
   exchange("the scatter of inputs", done.update, [&] {
-    communicator_.scatter(std::as_bytes(images), std::as_writable_bytes(my_images), 0);
-    communicator_.scatter(std::as_bytes(labels), std::as_writable_bytes(my_labels), 0);
+    scatter(all.images, std::span(images_), batch_.images);
+    scatter(all.labels, std::span(labels_), batch_.labels);
     if (mixes_images(job_.options))
-      communicator_.scatter(std::as_bytes(second), std::as_writable_bytes(my_second), 0);
+      scatter(all.second_labels, std::span(second_labels_), batch_.second_labels);
   });
   return batch_;
 }

@@ -28,21 +28,18 @@ namespace paceline::train {
 /// `shard` of `batch` in step `update` (from 0).
 [[nodiscard]] inline engine::StepInput shard_input(const data::Batch& batch, const Resolved& resolved,
                                                    std::int64_t shard, std::int64_t update) {
-  const std::int64_t samples = resolved.engine_batch;
-  const std::size_t pixels = batch.images.size() / batch.labels.size();  // 0 if the engine has the images
-  const std::size_t draws = batch.draws.size() / batch.labels.size();    // then 1, else 0
-  const std::size_t second = batch.second_labels.size() / batch.labels.size();  // 1 of mixed images, else 0
-  return {.images = batch.images.subspan(static_cast<std::size_t>(shard * samples) * pixels,
-                                         static_cast<std::size_t>(samples) * pixels),
-          .labels = batch.labels.subspan(static_cast<std::size_t>(shard * samples),
-                                         static_cast<std::size_t>(samples)),
+  const auto part = [&](auto list) {  // of equally many values a sample; none if the step does without
+    const std::size_t each = list.size() / batch.labels.size();
+    const auto samples = static_cast<std::size_t>(resolved.engine_batch);
+    return list.subspan(static_cast<std::size_t>(shard) * samples * each, samples * each);
+  };
+  return {.images = part(batch.images),
+          .labels = part(batch.labels),
           .gradient_scale = 1.0 / static_cast<double>(resolved.global_batch),
           .step = static_cast<std::uint64_t>(update),
-          .first_position = batch.first_position + shard * samples,
-          .draws = batch.draws.subspan(static_cast<std::size_t>(shard * samples) * draws,
-                                       static_cast<std::size_t>(samples) * draws),
-          .second_labels = batch.second_labels.subspan(static_cast<std::size_t>(shard * samples) * second,
-                                                       static_cast<std::size_t>(samples) * second)};
+          .first_position = batch.first_position + shard * resolved.engine_batch,
+          .draws = part(batch.draws),
+          .second_labels = part(batch.second_labels)};
 }
 
 // Adds the gradients of a worker's passes: of micro-batches one after the other, of shards in the order of
