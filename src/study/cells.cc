@@ -106,7 +106,7 @@ void add_largest(std::vector<PlannedCell>& cells, const train::Options& base, co
 
 void require_mode(const std::string& mode) {
   if (mode != "weak" && mode != "strong" && mode != "both")
-    base::fail(base::ErrorKind::usage, "--mode '{}' is unknown; known are weak, strong, both", mode);
+    train::refuse_options("--mode '{}' is unknown; known are weak, strong, both", mode);
 }
 
 PlannedCell scale_cell(const train::Options& base, const std::string& scaling, int workers,
@@ -306,10 +306,10 @@ void count_shards(const train::Options& base, ConvergeAxes& axes, const train::B
   if (probe.epochs == 0 && probe.steps == 0) probe.epochs = 1;
   axes.shards = train::inspect(probe, backend).data.shards.value_or(0);
   if (axes.shards < 2)
-    base::fail(base::ErrorKind::usage,
-               "--compare shuffle: '{}' is in {}, and windows need at least 2; give data in shards "
-               "(shards:train-{{0000..0146}}.tar)",
-               base.data, base::counted(axes.shards, "shard"));
+    train::refuse_options(
+        "--compare shuffle: '{}' is in {}, and windows need at least 2; give data in shards "
+        "(shards:train-{{0000..0146}}.tar)",
+        base.data, base::counted(axes.shards, "shard"));
 }
 
 std::vector<PlannedCell> converge_cells(const train::Options& asked, const ConvergeAxes& axes) {

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <set>
 
-#include "base/error.h"
 #include "measure/statistics.h"
 #include "study/settle.h"
 #include "train/checkpoint/checkpoint.h"
@@ -22,8 +21,7 @@ using measure::Record;
 std::int64_t whole_epochs(const Search& search) {
   const double epochs = search.configurations.front().options.epochs;
   if (search.configurations.front().options.steps > 0 || epochs < 1 || epochs != std::floor(epochs))
-    base::fail(
-        base::ErrorKind::usage,
+    train::refuse_options(
         "search: --epochs must be a whole number of at least 1, but is {:g}: configurations are compared "
         "after whole epochs",
         epochs);
@@ -250,8 +248,8 @@ std::vector<PlannedCell> search_cells(const Search& search) {
         if (all.size() > 1)
           cell.stage = fmt::format("rung {} of {}: epoch {}", rung + 1, all.size(), all[rung].epochs);
         if (rung == 0 && !folders.insert(folder).second)
-          base::fail(base::ErrorKind::usage,
-                     "search: two configurations are called '{}'; give each value once", configuration.name);
+          train::refuse_options("search: two configurations are called '{}'; give each value once",
+                                configuration.name);
         cells.push_back(std::move(cell));
       }
   return cells;

@@ -38,11 +38,10 @@ std::optional<Record> readable(const fs::path& path) {
 void require_same_settings(const fs::path& path, const PlannedCell& cell, const Record& record) {
   for (const auto& [name, then, now, update] :
        train::differences(record.settings, train::settings(cell.options)))
-    base::fail(base::ErrorKind::usage,
-               "{} was measured {}, but here it is {}: give another --out, or remove that directory",
-               path.string(),
-               then ? fmt::format("with --{} {}", name, *then) : fmt::format("without --{}", name),
-               now.value_or("not given"));
+    train::refuse_options(
+        "{} was measured {}, but here it is {}: give another --out, or remove that directory", path.string(),
+        then ? fmt::format("with --{} {}", name, *then) : fmt::format("without --{}", name),
+        now.value_or("not given"));
 }
 
 /// Whether a record with the same settings comes from this program, this machine and the same model and data.

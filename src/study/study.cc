@@ -9,7 +9,6 @@
 #include <cctype>
 #include <iterator>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/topology.h"
 #include "measure/disturbance.h"
@@ -175,7 +174,7 @@ std::string variant_name(std::string_view words) {
   std::string name;
   for (const std::string& piece : pieces) {
     if (std::count(pieces.begin(), pieces.end(), piece) > 1)
-      base::fail(base::ErrorKind::usage, "has '{}' twice in '{}'; leave one out", piece, words);
+      train::refuse_options("has '{}' twice in '{}'; leave one out", piece, words);
     const auto equals = piece.find('=');
     const auto known = std::find_if(kRemedies.begin(), kRemedies.end(),
                                     [&](const Remedy& remedy) { return remedy.word == piece; });
@@ -188,8 +187,7 @@ std::string variant_name(std::string_view words) {
       std::vector<std::string> names;
       for (const Remedy& remedy : kRemedies) names.emplace_back(remedy.word);
       const auto near = base::nearest_name(piece, names);
-      base::fail(
-          base::ErrorKind::usage,
+      train::refuse_options(
           "has '{}', which is not a remedy{}; a variant is {} (several joined by +), or an option with its "
           "value, such as linear+warmup+weight-decay=1e-4",
           piece, near ? fmt::format(" (did you mean {}?)", *near) : "", remedy_words());
@@ -217,14 +215,13 @@ void apply_variant(train::Options& options, const std::string& variant, const Co
       continue;
     const auto change = axes.changes.find(piece);
     if (change == axes.changes.end())
-      base::fail(base::ErrorKind::usage, "variant '{}' is unknown: '{}' is not a remedy; known are {}",
-                 variant, piece, remedy_words());
+      train::refuse_options("variant '{}' is unknown: '{}' is not a remedy; known are {}", variant, piece,
+                            remedy_words());
     change->second(options);
   }
   if (has(pieces, "momentum correction") && options.rule.kind != engine::UpdateKind::lars)
-    base::fail(base::ErrorKind::usage,
-               "variant '{}': momentum correction changes nothing without LARS; add lars, or leave it out",
-               variant);
+    train::refuse_options(
+        "variant '{}': momentum correction changes nothing without LARS; add lars, or leave it out", variant);
 }
 
 std::vector<PlannedCell> subset(const std::vector<PlannedCell>& cells,

@@ -163,8 +163,7 @@ std::optional<graph::Graph> make_evaluation_graph(const graph::Graph& graph, con
   if (trained == evaluated) return std::nullopt;
   auto other = graph::for_input(graph, evaluated);
   if (!other)
-    base::fail(
-        base::ErrorKind::usage,
+    refuse_options(
         "data '{}': model '{}' has a layer over all pixels, so that it takes images of {}x{} alone, and "
         "none of {}x{}; leave eval-size out, or take a model that ends with a global pool",
         source.spec, graph.name, trained.height, trained.width, evaluated.height, evaluated.width);

@@ -199,9 +199,9 @@ void compare_images(const CheckpointInfo& info, const data::Source& source, cons
 std::unique_ptr<data::CountedDataset> take_part(data::Source& source, const EvaluationRequest& request) {
   const bool is_validation = request.part == "validation";
   if (is_validation && source.validation == nullptr)
-    base::fail(base::ErrorKind::usage,
-               "--part validation: '{}' has no validation part; give the --validation-split of the training",
-               source.spec);
+    refuse_options(
+        "--part validation: '{}' has no validation part; give the --validation-split of the training",
+        source.spec);
   return std::make_unique<data::CountedDataset>(std::move(is_validation ? source.validation : source.test));
 }
 

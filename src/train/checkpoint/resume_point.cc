@@ -237,8 +237,8 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved, 
     return std::move(point);
   }
   if (left < 0 || is_over)
-    fail(ErrorKind::usage, "{}: is already at update {} of {}; give more --epochs or --steps",
-         point.path.string(), update, resolved.end);
+    refuse_options("{}: is already at update {} of {}; give more --epochs or --steps", point.path.string(),
+                   update, resolved.end);
   if (data.classes.empty()) point.notes.push_back(note_of_no_classes(point.path));
   if (knows_data) {
     point.other_images = changes_of_images(data, resolved.data, update);
@@ -273,7 +273,7 @@ ResumePoint resume_point_of(const fs::path& path) { return open_candidate(path).
 
 AutoResume find_auto_resume(const Options& options) {
   if (options.out.empty())
-    fail(ErrorKind::usage, "--resume auto looks for a checkpoint in the run's own directory; give --out DIR");
+    refuse_options("--resume auto looks for a checkpoint in the run's own directory; give --out DIR");
   const auto paths = checkpoints_in(options.out);
   for (const auto& path : paths) {
     try {
@@ -289,10 +289,10 @@ AutoResume find_auto_resume(const Options& options) {
     const auto kept = read_kept_record(record_path);
     if (kept.record && kept.record->status == "complete") {
       if (differences(kept.record->settings, settings(options)).empty()) return AutoResume::finished;
-      fail(ErrorKind::usage,
-           "--out {}: holds the complete record of a training with other settings, and no checkpoint to "
-           "continue from; give another --out",
-           options.out.string());
+      refuse_options(
+          "--out {}: holds the complete record of a training with other settings, and no checkpoint to "
+          "continue from; give another --out",
+          options.out.string());
     }
   }
   return AutoResume::fresh;
@@ -335,22 +335,20 @@ void require_own_directory(const Options& options) {
     if (fs::is_symlink(asked, unreadable)) asked = fs::canonical(asked, unreadable);
     const auto newest = there.empty() ? asked.filename() : there.front().filename();
     if (fs::is_regular_file(asked, unreadable) && asked.filename() != newest)
-      fail(
-          ErrorKind::usage,
+      refuse_options(
           "--out {}: holds {}, newer than the {} that --resume names, and a later --resume {} would take it; "
           "give another --out",
           out, newest.string(), asked.filename().string(), out);
     return;
   }
   if (!there.empty())
-    fail(ErrorKind::usage,
-         "--out {0}: holds another run ({1}); give --resume {0} to continue it, or another --out", out,
-         there.front().filename().string());
+    refuse_options("--out {0}: holds another run ({1}); give --resume {0} to continue it, or another --out",
+                   out, there.front().filename().string());
   if (fs::exists(options.out / "record.json", unreadable))
-    fail(ErrorKind::usage,
-         "--out {}: holds another run's record.json, and no checkpoint to continue from; give another "
-         "--out, or --resume auto to start again there",
-         out);
+    refuse_options(
+        "--out {}: holds another run's record.json, and no checkpoint to continue from; give another "
+        "--out, or --resume auto to start again there",
+        out);
 }
 
 }  // namespace paceline::train

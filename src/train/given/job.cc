@@ -3,8 +3,6 @@
 #include <memory>
 #include <span>
 
-#include "base/error.h"
-
 namespace paceline::train {
 namespace {
 
@@ -91,8 +89,7 @@ data::LoaderOptions loader_options(const Options& options, const Resolved& resol
 data::AugmentOptions augment_options(const Options& options, const data::Source& source) {
   const int channels = source.train->format().channels;
   if (options.augment && options.trivial_augment && channels != 1 && channels != 3)
-    base::fail(
-        base::ErrorKind::usage,
+    refuse_options(
         "--trivial-augment changes colours of grey images and of RGB, and those of data '{}' have {} channels; "
         "leave it out",
         source.spec, channels);

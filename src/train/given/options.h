@@ -7,14 +7,22 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "data/augment.h"
 #include "data/dataset.h"
 #include "engine/engine.h"
 #include "measure/record.h"
 
 namespace paceline::train {
+
+/// Fails with a sentence about options: Error(usage).
+template <typename... Args>
+[[noreturn]] void refuse_options(fmt::format_string<Args...> sentence, Args&&... args) {
+  base::fail(base::ErrorKind::usage, sentence, std::forward<Args>(args)...);
+}
 
 // Parses how often a checkpoint is written ("500steps", "60s", "1epochs"; a bare number is epochs), and
 // says whether that much has passed (CheckpointSchedule decides).

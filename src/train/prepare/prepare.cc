@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/topology.h"
 #include "data/class_balance.h"
@@ -95,15 +94,14 @@ void require_mirrored_edge(const Options& options, const data::Source& source) {
   const int most = std::min(format.height, format.width) - 1;
   const int padding = options.augment ? options.crop_padding.value_or(source.crop_padding) : 0;
   if (options.crop_fill == data::CropFill::reflect && padding > most)
-    base::fail(base::ErrorKind::usage,
-               "--crop-fill reflect with --crop-padding {}: an image of {}x{} has only {} beside an edge "
-               "to mirror; give a --crop-padding of at most {}, or --crop-fill black",
-               padding, format.height, format.width, base::counted(most, "pixel"), most);
+    refuse_options(
+        "--crop-fill reflect with --crop-padding {}: an image of {}x{} has only {} beside an edge "
+        "to mirror; give a --crop-padding of at most {}, or --crop-fill black",
+        padding, format.height, format.width, base::counted(most, "pixel"), most);
   const bool has_validation = source.validation != nullptr;
   const bool evaluates = validates(options, has_validation) || reads_test(options, has_validation);
   if (options.test_views == data::kMostViews && evaluates && most < 1)
-    base::fail(
-        base::ErrorKind::usage,
+    refuse_options(
         "--test-time-augmentation moves test images by a pixel and mirrors their edges, but an image of "
         "{}x{} has no pixel beside an edge; use larger images, or --test-time-augmentation flip",
         format.height, format.width);
@@ -115,14 +113,13 @@ void require_validation(const Options& options, const data::Source& source) {
   if ((options.early_stopping == 0 && !plateau) || options.window_steps != 0) return;
   const auto* asked = plateau ? "--schedule plateau" : "--early-stopping";
   if (source.validation == nullptr)
-    base::fail(base::ErrorKind::usage,
-               "{} needs a validation part, but '{}' has none; give one, such as --validation-split 0.1",
-               asked, options.data);
+    refuse_options("{} needs a validation part, but '{}' has none; give one, such as --validation-split 0.1",
+                   asked, options.data);
   if (options.evaluate_every == 0)
-    base::fail(base::ErrorKind::usage,
-               "{} needs the validation part, but --evaluate-every 0 never evaluates it; give "
-               "--evaluate-every 1, and --test-set never if the test set is not to be read",
-               asked);
+    refuse_options(
+        "{} needs the validation part, but --evaluate-every 0 never evaluates it; give "
+        "--evaluate-every 1, and --test-set never if the test set is not to be read",
+        asked);
 }
 
 void add_identity(const data::DataIdentity& from, measure::Record::Data& to) {
@@ -164,17 +161,16 @@ void freeze_layers(const Options& options, graph::Graph& graph) {
         known.push_back(node.name.substr(0, end));
       known.push_back(node.name);
     }
-    base::fail(base::ErrorKind::usage, "{} {}: model '{}' has no layer or parameter of this name{}", option,
-               unused, options.model,
-               base::nearest_name(unused, known)
-                   ? base::suggestion(unused, known)
-                   : fmt::format("; 'paceline model show {}' lists them", base::shell_word(options.model)));
+    refuse_options(
+        "{} {}: model '{}' has no layer or parameter of this name{}", option, unused, options.model,
+        base::nearest_name(unused, known)
+            ? base::suggestion(unused, known)
+            : fmt::format("; 'paceline model show {}' lists them", base::shell_word(options.model)));
   };
   const std::int64_t all = graph.trainable_elements();
   set("--freeze", graph::frozen_rules(options.freeze));
   if (!options.freeze.empty() && graph.trainable_elements() == all)
-    base::fail(
-        base::ErrorKind::usage,
+    refuse_options(
         "--freeze {} freezes nothing: a pattern with ! excepts layers from what the patterns before it freeze, such "
         "as '*,!fc'",
         options.freeze);
@@ -204,17 +200,17 @@ std::string sentence_on_frozen(const graph::Graph& graph) {
 
 void require_trainable(const graph::Graph& graph, const Options& options, const Resolved& resolved) {
   if (graph.trainable_elements() == 0)
-    base::fail(base::ErrorKind::usage, "model '{}' has no weight that is trained; {}", graph.name,
-               options.freeze.empty()
-                   ? "add a layer that has one, such as dense, or unfreeze one"
-                   : fmt::format("--freeze {} freezes all: except a layer, as '*,!fc' does", options.freeze));
+    refuse_options(
+        "model '{}' has no weight that is trained; {}", graph.name,
+        options.freeze.empty()
+            ? "add a layer that has one, such as dense, or unfreeze one"
+            : fmt::format("--freeze {} freezes all: except a layer, as '*,!fc' does", options.freeze));
   const auto group = group_of(options, resolved);
   for (const auto& node : graph.nodes) {
     const auto* norm = node.as<graph::BatchNorm>();
     if (norm == nullptr || norm->is_frozen) continue;
     if (group.samples * node.shape.height * node.shape.width > 1) continue;
-    base::fail(
-        base::ErrorKind::usage,
+    refuse_options(
         "batch_norm '{}': {} gives it one value per channel (images of {}x{} there), whose mean is itself "
         "and whose variance is 0, so that nothing can be learned; take a larger batch, or put the batch "
         "norm before the pooling",
@@ -251,13 +247,11 @@ data::Source open_data(const Options& options, const Backend& backend) {
   require_validation(options, source);
   require_evaluations(options, source.validation != nullptr);
   if (mixes_images(options) && source.train->size() < 2)
-    base::fail(
-        base::ErrorKind::usage,
+    refuse_options(
         "{} mixes pairs of training images, but data '{}' has only one; take more images, or leave it out",
         name_of_mixing(options), options.data);
   if (options.shuffle_window > 0 && source.train->shard_sizes().empty())
-    base::fail(
-        base::ErrorKind::usage,
+    refuse_options(
         "--shuffle window:{}: '{}' is not in shards, of which a window could hold some; leave the option out "
         "(every order of a data set in one place is as fast)",
         options.shuffle_window, options.data);
@@ -277,18 +271,16 @@ graph::Graph make_graph(const Options& options, const data::Source& source) {
   auto graph = graph::make_model(options.model, {format.channels, format.height, format.width},
                                  source.classes(), options.label_smoothing);
   if (options.zero_gamma && graph::zero_last_gammas(graph) == 0)
-    base::fail(base::ErrorKind::usage,
-               "--zero-gamma: model '{}' has no residual block that ends in a batch norm; leave it out",
-               options.model);
+    refuse_options("--zero-gamma: model '{}' has no residual block that ends in a batch norm; leave it out",
+                   options.model);
   freeze_layers(options, graph);
   if (!options.class_weights.empty())
     graph::set_class_weights(graph, data::class_weights(options.class_weights, source));
   const auto is_norm = [](const graph::Node& node) { return node.as<graph::BatchNorm>() != nullptr; };
   if (options.batch_norm != engine::BatchNormMode::local && std::ranges::none_of(graph.nodes, is_norm))
-    base::fail(base::ErrorKind::usage,
-               "--bn {}: model '{}' has no batch norm, so there is nothing to {}; leave it out",
-               name(options.batch_norm, options.ghost_size), options.model,
-               options.batch_norm == engine::BatchNormMode::ghost ? "divide into groups" : "synchronise");
+    refuse_options("--bn {}: model '{}' has no batch norm, so there is nothing to {}; leave it out",
+                   name(options.batch_norm, options.ghost_size), options.model,
+                   options.batch_norm == engine::BatchNormMode::ghost ? "divide into groups" : "synchronise");
   return graph;
 }
 
