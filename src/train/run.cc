@@ -24,13 +24,6 @@
 
 namespace paceline::train {
 
-std::vector<WorkerResult> run_workers(const Job& job,
-                                      std::vector<std::unique_ptr<comm::Communicator>>& communicators) {
-  std::vector<WorkerResult> results(communicators.size());
-  run_ranks(communicators, [&](std::size_t rank) { results[rank] = work(job, *communicators[rank]); });
-  return results;
-}
-
 namespace {
 
 using measure::EpochRecord;
@@ -267,7 +260,8 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
                                                       std::chrono::seconds(options.deadline_s));
   std::string trace;
   try {
-    auto results = run_workers(job, communicators);
+    std::vector<WorkerResult> results(communicators.size());
+    run_ranks(communicators, [&](std::size_t rank) { results[rank] = work(job, *communicators[rank]); });
     backend.machine->at("the writing of the record");
     if (job.peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
     backend.history->has_run = true;

@@ -3,9 +3,8 @@
 /// Runs one training, from options to record.
 
 #include <cstdint>
-#include <memory>
 #include <stop_token>
-#include <vector>
+#include <string>
 
 #include "comm/communicator.h"
 #include "graph/plan.h"
@@ -22,12 +21,6 @@ namespace paceline::train {
 /// Errors   Error(data) naming step, learning rate and last good checkpoint when the loss is not finite;
 ///          Error(comm) when a peer is lost; any error of loader, engine and checkpoints
 [[nodiscard]] WorkerResult work(const Job& job, comm::Communicator& communicator);
-
-/// Runs a thread for each of `communicators` and waits for all of them. A worker that fails tells the others.
-///
-/// Errors   the first failure; the Error(comm) of other workers are its consequences
-[[nodiscard]] std::vector<WorkerResult> run_workers(
-    const Job& job, std::vector<std::unique_ptr<comm::Communicator>>& communicators);
 
 /// The properties of a run, found without running it.
 struct Setup {

@@ -151,14 +151,9 @@ void CheckpointSchedule::wait_for_disk() {
   while (!tasks_.wait_until_idle(kMeeting)) check_disk(true);
 }
 
-std::filesystem::path CheckpointSchedule::good_before(std::int64_t before) {
+CheckpointFiles& CheckpointSchedule::written() {
   wait_for_disk();
-  return files_.good_before(before);
-}
-
-std::filesystem::path CheckpointSchedule::good_before_anywhere(std::int64_t before) {
-  wait_for_disk();
-  return files_.good_before_anywhere(before);
+  return files_;
 }
 
 void CheckpointSchedule::go_back(const TrainingState& standing) {

@@ -50,7 +50,7 @@ std::string Recovery::describe(const StepResult& outcome) const {
 void Recovery::diverged(std::int64_t update, std::int64_t first_bad, double lr, const std::string& what) {
   const Options& options = parts_.job.options;
   const bool is_root = parts_.communicator.rank() == 0;
-  const auto last = is_root ? parts_.schedule.good_before_anywhere(first_bad).string() : "";
+  const auto last = is_root ? parts_.schedule.written().good_before_anywhere(first_bad).string() : "";
   const auto sentence = fmt::format(
       "step {} of {}: {} at learning rate {:g}; {}; try a lower --lr, --warmup{} or another --precision",
       update, parts_.job.resolved.length.updates, what, lr,
@@ -226,8 +226,9 @@ std::optional<TrainingState> restore_good(const TrainingParts& parts, std::int64
   } found;
   parts.engine.fetch();  // a device's engine accepts weights only after its own were fetched
   if (parts.communicator.rank() == 0) {
-    for (auto path = parts.schedule.good_before(before); !path.empty() && !found.is_there;
-         path = parts.schedule.good_before(before)) {
+    const auto& files = parts.schedule.written();
+    for (auto path = files.good_before(before); !path.empty() && !found.is_there;
+         path = files.good_before(before)) {
       try {
         const auto point = resume_point_of(path);
         read(point, parts);
@@ -282,7 +283,7 @@ Restored restore(const TrainingParts& parts, std::vector<std::string>& notes) {
     at.standing = job.resume->standing;
     notes.push_back(fmt::format("resumed from {} at update {}", job.resume->path.filename().string(),
                                 at.standing.counters.update));
-    schedule.resumed_from(*job.resume);
+    schedule.written().resumed_from(*job.resume);
     at.is_at_target = job.evaluations.first_at_target(job.options).has_value();
     at.evaluates_first = lacks_evaluation(job, at);
   }
