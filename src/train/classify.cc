@@ -32,9 +32,8 @@ std::vector<std::pair<std::string, double>> likeliest(std::span<const double> lo
   std::vector<std::size_t> order(logits.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto kept = std::min(top, order.size());
-  std::partial_sort(
-      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
-      [&](std::size_t a, std::size_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+  std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(kept), {},
+                            [&](std::size_t i) { return std::pair(-logits[i], i); });
   double total = 0;
   for (const double logit : logits) total += std::exp(logit - logits[order.front()]);
   std::vector<std::pair<std::string, double>> chosen;

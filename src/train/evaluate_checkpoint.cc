@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -58,12 +57,8 @@ std::vector<MistakeRecord> worst_mistakes(const std::vector<Outcome>& outcomes, 
   for (std::size_t i = 0; i < outcomes.size(); ++i)
     if (outcomes[i].predicted != outcomes[i].label) wrong.push_back(i);
   const auto listed = std::min(wrong.size(), static_cast<std::size_t>(most));
-  std::partial_sort(wrong.begin(), wrong.begin() + static_cast<std::ptrdiff_t>(listed), wrong.end(),
-                    [&](std::size_t a, std::size_t b) {
-                      if (outcomes[a].probability != outcomes[b].probability)
-                        return outcomes[a].probability > outcomes[b].probability;
-                      return a < b;
-                    });
+  std::ranges::partial_sort(wrong, wrong.begin() + static_cast<std::ptrdiff_t>(listed), {},
+                            [&](std::size_t i) { return std::pair(-outcomes[i].probability, i); });
   std::vector<MistakeRecord> mistakes;
   for (std::size_t i = 0; i < listed; ++i) {
     const auto& outcome = outcomes[wrong[i]];
@@ -174,16 +169,13 @@ void compare_images(const CheckpointInfo& info, const data::Source& source, cons
                     std::vector<std::string>& notes) {
   const auto& then = info.data;
   if (then.classes.empty()) return;
-  const data::DataIdentity now{.classes = {},
-                               .format = source.train->format(),
-                               .evaluated = source.evaluated_format(),
-                               .mean = source.mean,
-                               .stddev = source.stddev,
-                               .eval_resize = source.eval_resize,
-                               .range = source.range,
-                               .train = {},
-                               .validation = {},
-                               .test = {}};
+  data::DataIdentity now;
+  now.format = source.train->format();
+  now.evaluated = source.evaluated_format();
+  now.mean = source.mean;
+  now.stddev = source.stddev;
+  now.eval_resize = source.eval_resize;
+  now.range = source.range;
   if (const auto [here, there] = difference_of_format(then, now); !here.empty())
     notes.push_back(fmt::format("images are {} here; they were {} in the training", here, there));
   const bool is_test = part == "test";
@@ -207,23 +199,11 @@ std::unique_ptr<data::CountedDataset> take_part(data::Source& source, const Eval
 
 /// Keeps only settings on which figures of an evaluation depend.
 void keep_own_settings(Record& record) {
-  constexpr std::array kKept{"model",
-                             "data",
-                             "device",
-                             "precision",
-                             "test-time-augmentation",
-                             "threads",
-                             "shard",
-                             "validation-split",
-                             "bn",
-                             "label-smoothing",
-                             "workers",
-                             "local-batch",
-                             "bad-images",
-                             "measured-kernels"};
-  std::erase_if(record.settings, [&](const auto& setting) {
-    return std::find(kKept.begin(), kKept.end(), setting.first) == kKept.end();
-  });
+  const auto kept = base::words_of(
+      "model data device precision test-time-augmentation threads shard validation-split bn label-smoothing "
+      "workers local-batch bad-images measured-kernels");
+  std::erase_if(record.settings,
+                [&](const auto& setting) { return std::ranges::find(kept, setting.first) == kept.end(); });
 }
 
 }  // namespace

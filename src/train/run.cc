@@ -222,14 +222,12 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
           .stop = stop,
           .resume = resume,
           .last_epoch = last_epoch(prepared),
-          .cores = {},
           .started = options.started,
           .updates_done = updates_done,
           .update_count = update_count,
           .first_step_s = first_step_s,
           .test_reads = test_reads,
           .pool = pool,
-          .keep = {},
           .test_reads_begun = begun,
           .evaluations = evaluations};
   if (options.pin && options.emulate_compute.empty())  // workers that sleep need no core

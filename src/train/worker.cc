@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/error.h"
 #include "data/loader.h"
 #include "measure/environment.h"
 #include "measure/record_fields.h"

@@ -31,12 +31,13 @@ bool is_same(const ValidationState& a, const ValidationState& b) {
 
 bool CheckpointSchedule::writes() const { return !job_.options.out.empty() && job_.options.save_checkpoints; }
 
-bool CheckpointSchedule::is_over(const Counters& counters, std::int64_t number) {
+bool CheckpointSchedule::is_over(const Counters& counters) const {
   const auto& interval = job_.options.checkpoint_every;
   const bool by_time = interval.unit == CheckpointInterval::Unit::seconds &&
                        base::seconds_since(last_begun_) >= interval.count;
+  const bool ends_epoch = counters.step == 0 && counters.epoch > 0;
   return is_overdue_ || by_time || is_due_by_steps(interval, counters.update) ||
-         (number > 0 && is_due_by_epochs(interval, number));
+         (ends_epoch && is_due_by_epochs(interval, counters.epoch));
 }
 
 void CheckpointSchedule::take_snapshot() {
@@ -72,7 +73,7 @@ void CheckpointSchedule::after_step(const Epochs& epochs, TrainingState standing
   const bool is_writing = !tasks_.is_idle();
   if (is_writing) check_disk(false);
   tell();
-  if (!is_over(standing.counters, 0)) return;
+  if (!is_over(standing.counters)) return;
   is_overdue_ = true;
   if (is_writing) return;
   const auto known = guard();
@@ -108,8 +109,7 @@ void CheckpointSchedule::meet(std::int64_t update) {
 void CheckpointSchedule::before_evaluation(const Epochs& epochs, const TrainingState& standing, bool is_due) {
   if (!is_root() || !writes()) return;
   const auto& counters = standing.counters;
-  const std::int64_t number = counters.step == 0 ? counters.epoch : 0;
-  if (!is_over(counters, number) && !is_due) return;
+  if (!is_over(counters) && !is_due) return;
   const measure::InPhase copying(ledger_, measure::Phase::checkpoint);
   take_snapshot();
   update_ = counters.update;
@@ -123,8 +123,7 @@ void CheckpointSchedule::keep(const Epochs& epochs, const TrainingState& standin
   const auto& counters = standing.counters;
   const measure::InPhase writing(ledger_, measure::Phase::checkpoint);
   const auto begun = std::exchange(unconfirmed_, std::nullopt);
-  const std::int64_t number = counters.step == 0 ? counters.epoch : 0;
-  const bool is_due = writes() && (begun || what.is_due || is_over(counters, number));
+  const bool is_due = writes() && (begun || what.is_due || is_over(counters));
   const bool is_best = writes() && what.is_best;
   if (!begun && (is_due || is_best)) take_snapshot();
   update_ = counters.update;

@@ -90,8 +90,8 @@ class CheckpointSchedule {
  private:
   [[nodiscard]] bool is_root() const { return communicator_.rank() == 0; }
   [[nodiscard]] bool writes() const;
-  /// Whether the interval has passed now. `number` is the epoch (from 1) that ends, 0: none does.
-  [[nodiscard]] bool is_over(const Counters& counters, std::int64_t number);
+  /// Whether the interval has passed now.
+  [[nodiscard]] bool is_over(const Counters& counters) const;
   void take_snapshot();
   void add_checkpoint(const TrainingState& standing);
   /// Lets the files remove older checkpoints that no rollback would need.

@@ -51,15 +51,15 @@ struct Job {
   std::optional<ResumePoint> resume;  ///< what rank 0 reads if options.resume is given
   /// Rank 0: the record of the epoch at whose end the checkpoint was written; none if there is no such epoch.
   std::optional<measure::EpochRecord> last_epoch;
-  std::vector<std::vector<int>> cores;      ///< [worker of this process] to bind to; empty: do not bind
-  base::TimePoint started;                  ///< of the command
-  std::atomic<std::int64_t>& updates_done;  ///< written by the first rank of this process
-  UpdateCount& update_count;                ///< set by rank 0: a copy of updates_done that survives a kill
-  std::atomic<double>& first_step_s;        ///< set by rank 0: Record::first_step_s; 0: not yet
-  const data::CountedDataset& test_reads;   ///< counts reads of source.test
-  data::LoaderPool& pool;                   ///< of all loader threads of this process
+  std::vector<std::vector<int>> cores = {};  ///< [worker of this process] to bind to; empty: do not bind
+  base::TimePoint started;                   ///< of the command
+  std::atomic<std::int64_t>& updates_done;   ///< written by the first rank of this process
+  UpdateCount& update_count;                 ///< set by rank 0: a copy of updates_done that survives a kill
+  std::atomic<double>& first_step_s;         ///< set by rank 0: Record::first_step_s; 0: not yet
+  const data::CountedDataset& test_reads;    ///< counts reads of source.test
+  data::LoaderPool& pool;                    ///< of all loader threads of this process
   /// Rank 0 calls it after each epoch with all epochs so far, so that a killed run leaves them in its record.
-  std::function<void(const std::vector<measure::EpochRecord>&)> keep;
+  std::function<void(const std::vector<measure::EpochRecord>&)> keep = {};
   measure::GpuWatch* gpu_watch = nullptr;  ///< reads the GPUs of this process; null if it uses none
   bool peak_is_ours = false;               ///< whether the process's peak memory is that of this run
   /// Set by rank 0 to the number of images before the held-back test set is read. They count as read from

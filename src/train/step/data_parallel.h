@@ -24,13 +24,9 @@
 #include <functional>
 #include <vector>
 
-#include "comm/communicator.h"
 #include "data/loader.h"
 #include "engine/engine.h"
-#include "measure/ledger.h"
-#include "train/checkpoint/checkpoint.h"
 #include "train/given/job.h"
-#include "train/step/exposed_comm.h"
 #include "train/step/step.h"
 
 namespace paceline::train {

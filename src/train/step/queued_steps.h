@@ -16,11 +16,9 @@
 #include "comm/communicator.h"
 #include "data/loader.h"
 #include "engine/engine.h"
-#include "measure/ledger.h"
 #include "measure/record.h"
 #include "train/given/job.h"
 #include "train/step/buckets.h"
-#include "train/step/exposed_comm.h"
 #include "train/step/loss_guard.h"
 #include "train/step/step.h"
 
