@@ -184,11 +184,15 @@ train::Options as_run(const PlannedCell& cell, const std::string& command) {
 }
 
 std::vector<Record> run_cells(const std::vector<PlannedCell>& cells, const Runner& runner) {
-  Kept kept_records(cells, runner);
+  auto all_kept = kept_records(cells, runner);
+  const auto take_kept = [&](const std::string& id) {
+    auto node = all_kept.extract(id);
+    return node.empty() ? std::nullopt : std::optional<Record>(std::move(node.mapped()));
+  };
   std::vector<Record> records;
   for (std::size_t i = 0; i < cells.size() && !runner.stop.stop_requested(); ++i) {
     const PlannedCell& cell = cells[i];
-    auto kept = kept_records.take(cell.id);
+    auto kept = take_kept(cell.id);
     const bool fresh = !kept.has_value();
     // An earlier run without the sweep did not know that the cell serves the sweep too.
     const bool is_new_to = kept && !cell.also.empty() && kept->also != cell.also;
@@ -211,7 +215,7 @@ std::vector<Record> run_cells(const std::vector<PlannedCell>& cells, const Runne
   }
   if (records.size() == cells.size() && !runner.directory.empty()) forget_not_begun(runner, cells);
   for (std::size_t i = records.size(); i < cells.size(); ++i) {
-    auto record = kept_records.take(cells[i].id);
+    auto record = take_kept(cells[i].id);
     const Record* const other = records.empty() ? nullptr : &records.front();
     if (!record) {
       record = not_begun(runner, cells[i], other);

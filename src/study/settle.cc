@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -230,8 +231,9 @@ fs::path training_directory(const Runner& runner, const PlannedCell& cell) {
   return runner.directory / "trainings" / cell.training;
 }
 
-Kept::Kept(const std::vector<PlannedCell>& cells, const Runner& runner) {
-  if (runner.directory.empty() || cells.empty()) return;
+std::map<std::string, Record> kept_records(const std::vector<PlannedCell>& cells, const Runner& runner) {
+  std::map<std::string, Record> records;
+  if (runner.directory.empty() || cells.empty()) return records;
   const auto here =
       train::machine_of(backend_for(runner, cells.front().options).place, runner.backend.libraries);
   struct Foreign {
@@ -248,18 +250,19 @@ Kept::Kept(const std::vector<PlannedCell>& cells, const Runner& runner) {
       if (is_foreign(record_path(runner, cell), cell, *record))
         foreign.push_back({record_path(runner, cell), record->created});
       else
-        records_.emplace(cell.id, std::move(*record));
+        records.emplace(cell.id, std::move(*record));
     }
     const auto training = training_directory(runner, cell);
     if (training.empty() || train::checkpoints_in(training).empty()) continue;
     if (const auto begun = readable(training / "record.json"); begun && is_foreign(training, cell, *begun))
       foreign.push_back({training, begun->created});
   }
-  if (foreign.empty()) return;
+  if (foreign.empty()) return records;
   const auto earlier = runner.directory / kSetAside;
   fs::create_directories(earlier);
   for (const auto& [path, created] : foreign)
     fs::rename(path, earlier / fmt::format("{}-{}", created, path.filename().string()));
+  return records;
 }
 
 void require_own_records(const std::vector<PlannedCell>& cells, const fs::path& directory) {
@@ -268,11 +271,6 @@ void require_own_records(const std::vector<PlannedCell>& cells, const fs::path& 
     if (const auto record = readable(path); record && record->status == "complete")
       require_same_settings(path, cell, *record);
   }
-}
-
-std::optional<Record> Kept::take(const std::string& id) {
-  auto node = records_.extract(id);
-  return node.empty() ? std::nullopt : std::optional<Record>(std::move(node.mapped()));
 }
 
 bool can_go_on(const Runner& runner, const PlannedCell& cell) {

@@ -35,11 +35,12 @@ bool is_in_five(std::span<const double> logits, std::int32_t label) {
 }
 
 ImageStore::ImageStore(const Job& job, const data::Augment& augment, engine::Engine& engine)
-    : job_(job), engine_(engine) {
-  const StoredImages& stored = job.resolved.stored;
-  base::expects(stored.total() > 0, "the engine has room for images");
-  validation_.first = stored.train;
-  test_.first = stored.train + stored.validation;
+    : source_(job.source), engine_(engine) {
+  const auto& [train, validation, test] = job.resolved.stored;
+  base::expects(job.resolved.stored.total() > 0, "the engine has room for images");
+  train_.room = train;
+  validation_ = {.first = train, .room = validation, .labels = {}};
+  test_ = {.first = train + validation, .room = test, .labels = {}};
   engine.set_byte_values(augment.byte_values());
 }
 
@@ -48,24 +49,15 @@ std::int64_t ImageStore::planned_bytes(const StoredImages& stored) {
   return stored.total() * static_cast<std::int64_t>(sizeof(std::int32_t)) + kChunkBytes;
 }
 
-const ImageStore::Part& ImageStore::train() {
-  return fill(train_, *job_.source.train, 0, job_.source.train->size());
-}
-const ImageStore::Part& ImageStore::validation(std::int64_t begin, std::int64_t end) {
-  base::expects(end - begin <= job_.resolved.stored.validation, "there is room for the validation part");
-  return fill(validation_, *job_.source.validation, begin, end);
-}
-const ImageStore::Part& ImageStore::test(std::int64_t begin, std::int64_t end) {
-  base::expects(end - begin <= job_.resolved.stored.test, "there is room for the part of the test set");
-  return fill(test_, *job_.source.test, begin, end);
+const ImageStore::Part& ImageStore::part_of(const data::Dataset& set, std::int64_t begin, std::int64_t end) {
+  Part& part = &set == source_.train.get() ? train_ : &set == source_.test.get() ? test_ : validation_;
+  base::expects(end - begin <= part.room, "there is room for the part");
+  if (!part.is_there) fill(part, set, begin, end);
+  base::expects(static_cast<std::int64_t>(part.labels.size()) == end - begin, "a part stays the same");
+  return part;
 }
 
-const ImageStore::Part& ImageStore::fill(Part& part, const data::Dataset& set, std::int64_t begin,
-                                         std::int64_t end) {
-  if (part.is_there) {
-    base::expects(static_cast<std::int64_t>(part.labels.size()) == end - begin, "a part stays the same");
-    return part;
-  }
+void ImageStore::fill(Part& part, const data::Dataset& set, std::int64_t begin, std::int64_t end) {
   const std::int64_t image = set.format().bytes();
   const std::int64_t at_once =
       std::clamp<std::int64_t>(kChunkBytes / image, 1, std::max<std::int64_t>(1, end - begin));
@@ -80,7 +72,6 @@ const ImageStore::Part& ImageStore::fill(Part& part, const data::Dataset& set, s
     engine_.store_images(part.first + done, std::span(pixels).first(static_cast<std::size_t>(count * image)));
   }
   part.is_there = true;
-  return part;
 }
 
 data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch, int views, int rank,
@@ -214,9 +205,7 @@ std::optional<EvaluatedSums> Evaluator::evaluate_on(const data::Dataset& set,
 }
 
 void Evaluator::use_stored(const data::Dataset& set, data::EvaluationOptions& options) {
-  const bool is_test = &set == job_.source.test.get();
-  const auto& part =
-      is_test ? store_->test(options.begin, options.end) : store_->validation(options.begin, options.end);
+  const auto& part = store_->part_of(set, options.begin, options.end);
   options.draws = true;
   options.first_draw = part.first;
   options.labels = part.labels;

@@ -33,25 +33,23 @@ class ImageStore {
   /// Images of a set on the device.
   struct Part {
     std::int64_t first = 0;  ///< the draw index of its first image
+    std::int64_t room = 0;   ///< for so many images
     std::vector<std::int32_t> labels;
     bool is_there = false;
   };
-  // The first call of each function reads the images and copies them to the device.
-  //
-  // Errors   Error(data) for an image that cannot be read
-
-  [[nodiscard]] const Part& train();
-  /// Samples [begin, end) of the set; the same at every call.
-  [[nodiscard]] const Part& validation(std::int64_t begin, std::int64_t end);
-  [[nodiscard]] const Part& test(std::int64_t begin, std::int64_t end);
+  /// Samples [begin, end) of a set of the source; the same at every call. The first call reads the images and
+  /// copies them to the device.
+  ///
+  /// Errors   Error(data) for an image that cannot be read
+  [[nodiscard]] const Part& part_of(const data::Dataset& set, std::int64_t begin, std::int64_t end);
 
   /// What one worker holds on the host, for the memory plan.
   [[nodiscard]] static std::int64_t planned_bytes(const StoredImages& stored);
 
  private:
-  const Part& fill(Part& part, const data::Dataset& set, std::int64_t begin, std::int64_t end);
+  void fill(Part& part, const data::Dataset& set, std::int64_t begin, std::int64_t end);
 
-  const Job& job_;
+  const data::Source& source_;
   engine::Engine& engine_;
   Part train_, validation_, test_;
 };

@@ -143,7 +143,7 @@ class Worker {
     if (!augment_) augment_.emplace(train.format(), augment_options(job_.options, job_.source));
     if (options.draws) {
       if (!image_store_) image_store_.emplace(job_, *augment_, *engine_);
-      options.labels = image_store_->train().labels;
+      options.labels = image_store_->part_of(train, 0, train.size()).labels;
     }
     if (is_root() || !is_data_parallel(job_.options))
       loader_.emplace(train, job_.sampler, *augment_, options);

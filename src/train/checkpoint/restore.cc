@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <span>
-#include <type_traits>
 
 #include "data/augment.h"
 #include "graph/initialise.h"
@@ -155,8 +154,6 @@ std::vector<float> images_to_whiten_by(const data::Source& source) {
   return images;
 }
 
-static_assert(std::is_trivially_copyable_v<Restored>);
-
 /// On rank 0: whether the previous run did not finish evaluating its last epoch.
 bool lacks_evaluation(const Job& job, const Restored& at) {
   const auto& counters = at.standing.counters;
@@ -189,9 +186,8 @@ void share_arrays(const TrainingParts& parts) {
   for (int slot = 0; slot < engine::state_slots(job.options.rule); ++slot)
     communicator.broadcast(std::as_writable_bytes(engine.optimizer_state(slot)), 0);
   if (!slow.values().empty()) communicator.broadcast(std::as_writable_bytes(slow.values()), 0);
-  auto scale = engine.loss_scale().value_or(engine::LossScale{});
-  communicator.broadcast(std::as_writable_bytes(std::span(&scale, 1)), 0);
-  engine.set_loss_scale(scale);
+  engine.set_loss_scale(
+      comm::value_of_first(communicator, engine.loss_scale().value_or(engine::LossScale{})));
   engine.weights_changed();
   slow.changed();
 }
@@ -220,29 +216,25 @@ void first_weights(const Job& job, comm::Communicator& communicator, engine::Eng
 /// Restores the newest good and undamaged checkpoint of fewer than `before` updates, read by rank 0, and
 /// removes later ones. Returns nothing, on every rank, if there is none. Collective.
 std::optional<TrainingState> restore_good(const TrainingParts& parts, std::int64_t before) {
-  struct Found {
-    TrainingState standing;
-    bool is_there = false;
-  } found;
+  std::optional<TrainingState> found;
   parts.engine.fetch();  // a device's engine accepts weights only after its own were fetched
   if (parts.communicator.rank() == 0) {
     const auto& files = parts.schedule.written();
-    for (auto path = files.good_before(before); !path.empty() && !found.is_there;
-         path = files.good_before(before)) {
+    for (auto path = files.good_before(before); !path.empty() && !found; path = files.good_before(before)) {
       try {
         const auto point = resume_point_of(path);
         read(point, parts);
-        found = {.standing = point.standing, .is_there = true};
+        found = point.standing;
       } catch (const base::Error&) {  // damaged meanwhile: take the one before it
         before = *update_of(path);
       }
     }
   }
-  parts.communicator.broadcast(std::as_writable_bytes(std::span(&found, 1)), 0);
-  if (!found.is_there) return std::nullopt;
-  parts.schedule.go_back(found.standing);
+  found = comm::value_of_first(parts.communicator, found);
+  if (!found) return std::nullopt;
+  parts.schedule.go_back(*found);
   share_arrays(parts);
-  return found.standing;
+  return found;
 }
 
 }  // namespace
@@ -287,7 +279,7 @@ Restored restore(const TrainingParts& parts, std::vector<std::string>& notes) {
     at.is_at_target = job.evaluations.first_at_target(job.options).has_value();
     at.evaluates_first = lacks_evaluation(job, at);
   }
-  communicator.broadcast(std::as_writable_bytes(std::span(&at, 1)), 0);
+  at = comm::value_of_first(communicator, at);
   share_arrays(parts);
   return at;
 }

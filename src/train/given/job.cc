@@ -4,11 +4,6 @@
 #include <span>
 
 namespace paceline::train {
-namespace {
-
-constexpr int kBatchesAhead = 2;
-
-}  // namespace
 
 engine::CompileOptions compile_options(const Options& options, const Resolved& resolved,
                                        const Backend& backend, int local_rank) {
@@ -75,6 +70,7 @@ data::LoaderOptions loader_options(const Options& options, const Resolved& resol
   const bool prepares_all = options.data_parallel && rank == 0;
   const bool draws = resolved.stored.total() > 0;
   const bool mixes = mixes_images(options);
+  constexpr int kBatchesAhead = 2;
   return {
       .global_batch = resolved.global_batch,
       .local_batch = prepares_all ? resolved.global_batch : resolved.local_batch,
