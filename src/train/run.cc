@@ -178,10 +178,6 @@ bool start_peak_memory(Record& record) {
   return false;
 }
 
-EvaluationLog evaluations_of(const Prepared& run) {
-  return {run.earlier.evaluations, run.earlier.epochs, run.resume ? run.resume->standing.counters.update : 0};
-}
-
 /// What a killed run leaves: nobody reports an error.
 Record unfinished(Record record) {
   record.status = "interrupted";
@@ -199,7 +195,8 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
 
   const data::CountedDataset& test_reads = data::count_test_reads(prepared.source);
   std::atomic<std::int64_t> begun{0};  // Job::test_reads_begun
-  EvaluationLog evaluations = evaluations_of(prepared);
+  const auto updates_before = resume ? resume->standing.counters.update : 0;
+  EvaluationLog evaluations(earlier.evaluations, earlier.epochs, updates_before);
   const auto tell_evaluated = [&](Record& in, std::int64_t elsewhere) {
     tell_evaluations(in, options, evaluations);
     if (in.test_set)
@@ -249,7 +246,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   // Writes what is known of earlier runs before this run can be lost too.
   if (job.keep && (resume || record.restarts)) job.keep({});
   remove_lost_rank_0(options.out);
-  update_count.set(resume ? resume->standing.counters.update : 0);
+  update_count.set(updates_before);
 
   job.peak_is_ours = start_peak_memory(record);
   const auto gpu_watch = watch_gpus(backend, prepared.resolved.local_workers);

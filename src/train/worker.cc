@@ -337,10 +337,7 @@ class Worker {
     const bool is_best = watch_.see(epoch);
     checkpoint_schedule_->keep(result_.epochs, standing(),
                                {.is_due = is_due || watch_.is_over(), .is_best = is_best});
-    if (is_best) {
-      if (is_root()) engine_->fetch();
-      best_weights_->keep();
-    }
+    if (is_best) best_weights_->keep();
   }
 
   /// Writes the checkpoint of an epoch whose evaluation was abandoned; a resumed run evaluates it from there.

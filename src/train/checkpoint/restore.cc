@@ -110,6 +110,7 @@ void Recovery::tell(WorkerResult& result) const {
 
 void BestWeights::keep() {
   if (communicator_.rank() != 0) return;
+  engine_.fetch();
   const auto weights = engine_.weights();
   weights_.assign(weights.begin(), weights.end());
   if (!slow_.has_average()) return;

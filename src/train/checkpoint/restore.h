@@ -36,7 +36,7 @@ class BestWeights {
   BestWeights(comm::Communicator& communicator, engine::Engine& engine, SlowWeights& slow)
       : communicator_(communicator), engine_(engine), slow_(slow) {}
 
-  /// Copies the engine's weights as the best so far. Requires at rank 0: engine.fetch() was called.
+  /// Copies the engine's weights as the best so far.
   void keep();
   /// Rank 0: reads them from the checkpoint `file`.
   ///

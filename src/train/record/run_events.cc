@@ -27,8 +27,6 @@ std::string sentence(const BatchNames& batch) {
                      fmt::join(shown, ", "), batch.samples.size() > kShown ? ", ..." : "");
 }
 
-std::string list(const BatchNames& batch) { return fmt::format("{}", fmt::join(batch.samples, " ")); }
-
 using measure::Event;
 
 void RunEvents::step(const Step& step) {
@@ -108,7 +106,7 @@ Event event_of(const char* name, std::int64_t updates, const std::string& what, 
       .set("epoch", batch.epoch)
       .set("step", batch.step)
       .set("reason", what)
-      .set("samples", list(batch));
+      .set("samples", fmt::format("{}", fmt::join(batch.samples, " ")));
 }
 
 }  // namespace

@@ -27,8 +27,6 @@ struct BatchNames {
 
 /// "the batch of step 3 of epoch 2 (training samples 12, 7, 90, ...)", with the first eight samples.
 [[nodiscard]] std::string sentence(const BatchNames& batch);
-/// "12 7 90": all of them.
-[[nodiscard]] std::string list(const BatchNames& batch);
 
 /// Threads  one, the worker's own
 class RunEvents {
