@@ -184,31 +184,27 @@ engine::Engine& Evaluator::engine_now() {
 std::optional<EvaluatedSums> Evaluator::evaluate_on(const data::Dataset& set,
                                                     std::optional<data::EvaluationBatches>& batches,
                                                     std::int64_t passes) {
+  const auto reads = job_.test_reads.reads();
   if (!batches) {
     auto options = evaluation_options(set.size(), job_.resolved.engine_batch, job_.options.test_views,
                                       communicator_.rank(), communicator_.size(), job_.options.shard > 0);
     options.pool = &job_.pool;
     options.passes = passes;
-    // The set is evaluated once more, but not read again: the store has kept it since the first time.
-    const auto reads = job_.test_reads.reads();
-    if (store_ != nullptr) use_stored(set, options);
+    if (store_ != nullptr) {
+      const auto& part = store_->part_of(set, options.begin, options.end);
+      options.draws = true;
+      options.first_draw = part.first;
+      options.labels = part.labels;
+    }
     batches.emplace(set, other_augment_ ? *other_augment_ : augment_, options);
-    if (store_ != nullptr && &set == &job_.test_reads && job_.test_reads.reads() == reads)
-      job_.test_reads.count(batches->samples());
-  } else if (store_ != nullptr && &set == &job_.test_reads) {
-    job_.test_reads.count(batches->samples());
   }
+  // The set is evaluated once more, but not read again: the store has kept it since the first time.
+  if (store_ != nullptr && &set == &job_.test_reads && job_.test_reads.reads() == reads)
+    job_.test_reads.count(batches->samples());
   const auto sums =
       train::evaluate(*batches, job_.options.test_views, engine_now(), communicator_, job_.stop);
   if (!sums) batches.reset();  // it stopped in the middle of a pass
   return sums;
-}
-
-void Evaluator::use_stored(const data::Dataset& set, data::EvaluationOptions& options) {
-  const auto& part = store_->part_of(set, options.begin, options.end);
-  options.draws = true;
-  options.first_draw = part.first;
-  options.labels = part.labels;
 }
 
 template <typename Evaluate>

@@ -136,7 +136,6 @@ class Evaluator {
   /// The engine for images of the evaluated size; where it is another than the training's, the weights are
   /// copied to it.
   engine::Engine& engine_now();
-  void use_stored(const data::Dataset& set, data::EvaluationOptions& options);
 
   const Job& job_;
   const data::Augment& augment_;

@@ -22,11 +22,6 @@ constexpr double kSlow_s = 3;
 /// A disk that takes longer than this many deadlines is considered dead.
 constexpr double kDeadlinesOfADisk = 10;
 
-bool is_same(const ValidationState& a, const ValidationState& b) {
-  return a.best_update == b.best_update && a.last_epoch == b.last_epoch &&
-         a.reduced_epoch == b.reduced_epoch && a.reductions == b.reductions;
-}
-
 }  // namespace
 
 bool CheckpointSchedule::writes() const { return !job_.options.out.empty() && job_.options.save_checkpoints; }
@@ -130,7 +125,7 @@ void CheckpointSchedule::keep(const Epochs& epochs, const TrainingState& standin
   tasks_.add([this, epochs] { files_.record(epochs); });
   // Before the checkpoint, because that names this file.
   if (is_best) tasks_.add([this, standing] { files_.best(snapshot_.arrays(), standing); });
-  const bool is_begun = begun && is_same(*begun, standing.validation);
+  const bool is_begun = begun == standing.validation;
   if (is_due)
     tasks_.add([this, standing, is_begun] {
       if (!is_begun || !files_.has(standing.counters.update))  // it could not be written at that time

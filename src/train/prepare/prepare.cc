@@ -31,16 +31,13 @@ struct Group {
 };
 
 Group group_of(const Options& options, const Resolved& resolved) {
-  switch (options.batch_norm) {
-    case engine::BatchNormMode::ghost:
-      return {options.ghost_size, fmt::format("--bn ghost:{}", options.ghost_size)};
-    case engine::BatchNormMode::synchronised:
-      return {resolved.global_batch, fmt::format("a global batch of {}", resolved.global_batch)};
-    case engine::BatchNormMode::local:
-      break;
-  }
-  if (options.shard > 0) return {resolved.engine_batch, fmt::format("--shard {}", options.shard)};
-  const std::string what = options.micro_batch > 0 ? "--micro-batch" : "a local batch of";
+  if (options.batch_norm == engine::BatchNormMode::ghost)
+    return {options.ghost_size, fmt::format("--bn ghost:{}", options.ghost_size)};
+  if (options.batch_norm == engine::BatchNormMode::synchronised)
+    return {resolved.global_batch, fmt::format("a global batch of {}", resolved.global_batch)};
+  const char* const what = options.shard > 0         ? "--shard"
+                           : options.micro_batch > 0 ? "--micro-batch"
+                                                     : "a local batch of";
   return {resolved.engine_batch, fmt::format("{} {}", what, resolved.engine_batch)};
 }
 
@@ -144,8 +141,7 @@ std::string forgotten_validation(const Prepared& run, const Options& options) {
       "{} was written by a version that kept no best epoch: the {} before it cannot be chosen, and what "
       "depends on the validation part (the best epoch, --early-stopping, --schedule plateau) begins at "
       "epoch {}; to choose among all of them, start a new run",
-      run.resume->path.filename().string(),
-      validated == 1 ? "one validated epoch" : fmt::format("{} validated epochs", validated),
+      run.resume->path.filename().string(), base::counted(validated, "validated epoch"),
       run.resume->standing.counters.epoch + 1);
 }
 

@@ -31,6 +31,7 @@ struct ValidationState {
   std::int64_t last_epoch = 0;     ///< the last that was validated
   std::int64_t reduced_epoch = 0;  ///< the last after which a plateau lowered the learning rate
   std::int64_t reductions = 0;     ///< how often it did
+  bool operator==(const ValidationState&) const = default;
 };
 
 /// Threads  one, the worker's own
