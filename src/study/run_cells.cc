@@ -39,7 +39,13 @@ void describe_without_plan(Record& record, const Runner& runner, const PlannedCe
   }
 }
 
-void describe_as_asked(Record& record, const Runner& runner, const PlannedCell& cell) {
+/// The record of a cell that is not run, as it was asked for.
+Record record_of_asked(const Runner& runner, const PlannedCell& cell, const char* status,
+                       const std::string& reason) {
+  Record record;
+  label(record, runner, cell);
+  record.status = status;
+  record.reason = reason;
   record.command = runner.command;
   record.settings = train::settings(cell.options);
   record.environment = train::machine_of(backend_for(runner, cell.options).place);
@@ -50,15 +56,12 @@ void describe_as_asked(Record& record, const Runner& runner, const PlannedCell& 
   record.model.name = cell.options.model;
   record.data.spec = cell.options.data;
   if (train::is_data_parallel(cell.options)) record.communication.parallel = "data-parallel";
+  return record;
 }
 
 /// The record of a cell that is not run: its settings, its plan, and the reason.
 Record skipped(const Runner& runner, const PlannedCell& cell) {
-  Record record;
-  label(record, runner, cell);
-  record.status = "skipped";
-  record.reason = cell.skip;
-  describe_as_asked(record, runner, cell);
+  Record record = record_of_asked(runner, cell, "skipped", cell.skip);
   try {
     const auto setup = train::inspect(cell.options, backend_for(runner, cell.options));
     record.memory = setup.memory;
@@ -81,11 +84,7 @@ Record skipped(const Runner& runner, const PlannedCell& cell) {
 /// The record of a cell that is left over when the study is stopped. It gets no plan, because after Ctrl-C
 /// the program should end quickly. Model and data are copied from `other`, a record of the same study.
 Record not_begun(const Runner& runner, const PlannedCell& cell, const Record* other) {
-  Record record;
-  label(record, runner, cell);
-  record.status = "interrupted";
-  record.reason = kNotBegun;
-  describe_as_asked(record, runner, cell);
+  Record record = record_of_asked(runner, cell, "interrupted", kNotBegun);
   if (other != nullptr) {
     record.model = other->model;
     record.data = other->data;

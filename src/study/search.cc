@@ -101,8 +101,7 @@ void remove_trainings(const Runner& runner, const std::vector<PlannedCell>& cell
 }
 
 const PlannedCell& cell_of(const std::vector<PlannedCell>& cells, const Record& record) {
-  return *std::find_if(cells.begin(), cells.end(),
-                       [&](const PlannedCell& cell) { return cell.id == record.id; });
+  return *std::ranges::find(cells, record.id, &PlannedCell::id);
 }
 
 /// The best candidate's best training, in `records`.

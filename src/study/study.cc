@@ -36,8 +36,7 @@ void warm_up(Options& options, const ConvergeAxes& axes) {
 
 /// One remedy: its name in --variants, its name in tables, and what it changes. In the order of application.
 struct Remedy {
-  const char* word;
-  const char* name;
+  std::string_view word, name;
   void (*apply)(Options& options, const ConvergeAxes& axes);
 };
 
@@ -176,8 +175,7 @@ std::string variant_name(std::string_view words) {
     if (std::count(pieces.begin(), pieces.end(), piece) > 1)
       train::refuse_options("has '{}' twice in '{}'; leave one out", piece, words);
     const auto equals = piece.find('=');
-    const auto known = std::find_if(kRemedies.begin(), kRemedies.end(),
-                                    [&](const Remedy& remedy) { return remedy.word == piece; });
+    const auto known = std::ranges::find(kRemedies, piece, &Remedy::word);
     std::string said;
     if (known != kRemedies.end()) {
       said = known->name;
@@ -210,9 +208,7 @@ void apply_variant(train::Options& options, const std::string& variant, const Co
   for (const Remedy& remedy : kRemedies)
     if (has(pieces, remedy.name)) remedy.apply(options, axes);
   for (const std::string& piece : pieces) {
-    if (std::any_of(kRemedies.begin(), kRemedies.end(),
-                    [&](const Remedy& remedy) { return remedy.name == piece; }))
-      continue;
+    if (std::ranges::find(kRemedies, piece, &Remedy::name) != kRemedies.end()) continue;
     const auto change = axes.changes.find(piece);
     if (change == axes.changes.end())
       train::refuse_options("variant '{}' is unknown: '{}' is not a remedy; known are {}", variant, piece,
@@ -248,8 +244,7 @@ std::vector<measure::Record> run_subset(const std::vector<PlannedCell>& cells,
 }
 
 bool was_stopped(const std::vector<measure::Record>& records) {
-  return std::any_of(records.begin(), records.end(),
-                     [](const measure::Record& record) { return record.status == "interrupted"; });
+  return std::ranges::count(records, "interrupted", &measure::Record::status) > 0;
 }
 
 void apply_quick(train::Options& base, StudyOptions& options, const std::vector<measure::Setting>& given) {

@@ -124,7 +124,6 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
           seen.evaluated.height, seen.evaluated.width, base::counted(set.size(), "image"),
           name(resolved.precision)),
       .classes = seen.classes,
-      .notes = {},
       .faults = std::move(found.faults)};
   if (found.passed_over > 0)
     all.notes.push_back(
@@ -136,22 +135,20 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
   if (set.size() == 0) return;
   const auto engine = engine_with_weights(info.path, options, resolved, graph, backend, 0);
   const int views = options.test_views;
-  auto loading = evaluation_options(set.size(), resolved.engine_batch, views, 0, 1, false);
+  auto loading = evaluation_options(options, resolved, set.size(), 0);
   loading.threads = options.loader_threads;
   loading.passes = 1;
   const data::Augment augment(seen.evaluated, {.mean = seen.mean, .stddev = seen.stddev});
   data::EvaluationBatches batches(set, augment, loading);
-  (void)evaluate_samples(batches, views, *engine, stop,
-                         [&](std::int64_t index, std::int32_t /*label*/, std::span<const double> logits) {
-                           ClassifiedImage image{.file = set.sample_name(index),
-                                                 .path = set.path_below(index),
-                                                 .fault = set.fault(index),
-                                                 .classes = {}};
-                           if (image.fault.empty())
-                             image.classes =
-                                 likeliest(logits, static_cast<std::size_t>(request.top), seen.classes);
-                           take(image);
-                         });
+  (void)evaluate_samples(
+      batches, views, *engine, stop,
+      [&](std::int64_t index, std::int32_t /*label*/, std::span<const double> logits) {
+        ClassifiedImage image{
+            .file = set.sample_name(index), .path = set.path_below(index), .fault = set.fault(index)};
+        if (image.fault.empty())
+          image.classes = likeliest(logits, static_cast<std::size_t>(request.top), seen.classes);
+        take(image);
+      });
 }
 
 }  // namespace paceline::train

@@ -39,8 +39,8 @@ ImageStore::ImageStore(const Job& job, const data::Augment& augment, engine::Eng
   const auto& [train, validation, test] = job.resolved.stored;
   base::expects(job.resolved.stored.total() > 0, "the engine has room for images");
   train_.room = train;
-  validation_ = {.first = train, .room = validation, .labels = {}};
-  test_ = {.first = train + validation, .room = test, .labels = {}};
+  validation_ = {.first = train, .room = validation};
+  test_ = {.first = train + validation, .room = test};
   engine.set_byte_values(augment.byte_values());
 }
 
@@ -74,10 +74,12 @@ void ImageStore::fill(Part& part, const data::Dataset& set, std::int64_t begin, 
   part.is_there = true;
 }
 
-data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch, int views, int rank,
-                                           int world, bool is_sharded) {
-  const auto part = data::evaluation_part(test_samples, rank, world, is_sharded ? batch / views : 1);
-  return {.begin = part.begin, .end = part.end, .batch = batch / views, .views = views, .threads = 0};
+data::EvaluationOptions evaluation_options(const Options& options, const Resolved& resolved,
+                                           std::int64_t samples, int rank) {
+  const int views = options.test_views;
+  const std::int64_t batch = resolved.engine_batch / views;
+  const auto part = data::evaluation_part(samples, rank, resolved.workers, options.shard > 0 ? batch : 1);
+  return {.begin = part.begin, .end = part.end, .batch = batch, .views = views, .threads = 0};
 }
 
 bool is_evaluated(const Job& job, const Counters& counters) {
@@ -186,8 +188,7 @@ std::optional<EvaluatedSums> Evaluator::evaluate_on(const data::Dataset& set,
                                                     std::int64_t passes) {
   const auto reads = job_.test_reads.reads();
   if (!batches) {
-    auto options = evaluation_options(set.size(), job_.resolved.engine_batch, job_.options.test_views,
-                                      communicator_.rank(), communicator_.size(), job_.options.shard > 0);
+    auto options = evaluation_options(job_.options, job_.resolved, set.size(), communicator_.rank());
     options.pool = &job_.pool;
     options.passes = passes;
     if (store_ != nullptr) {

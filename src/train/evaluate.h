@@ -54,11 +54,11 @@ class ImageStore {
   Part train_, validation_, test_;
 };
 
-/// Loader options for `rank`'s part of the test set, for an engine with batches of `batch` images. It starts
-/// no threads, since those of the training loaders are idle. `is_sharded`: the figures must be the same bits
-/// for any number of workers, so each rank evaluates whole batches.
-[[nodiscard]] data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch,
-                                                         int views, int rank, int world, bool is_sharded);
+/// Loader options for `rank`'s part of a set of `samples`. It starts no threads, since those of the training
+/// loaders are idle. With --shard the figures must be the same bits for any number of workers, so each rank
+/// evaluates whole batches.
+[[nodiscard]] data::EvaluationOptions evaluation_options(const Options& options, const Resolved& resolved,
+                                                         std::int64_t samples, int rank);
 
 /// Whether the weights are evaluated at `counters`: the epoch that ends there is, or --evaluate-steps says
 /// so.

@@ -292,8 +292,7 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
   const auto evaluate_part = [&](int rank) {  // fewer samples if it is asked to stop
     const auto engine = engine_with_weights(info.path, options, resolved, graph, backend, rank);
     engine->warm_up({.views = options.test_views});
-    auto loading = evaluation_options(set->size(), resolved.engine_batch, options.test_views, rank,
-                                      resolved.workers, options.shard > 0);
+    auto loading = evaluation_options(options, resolved, set->size(), rank);
     loading.threads = options.loader_threads;
     loading.pool = &pool;
     loading.passes = 1;

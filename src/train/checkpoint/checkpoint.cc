@@ -116,8 +116,6 @@ void Snapshot::take(const TrainingArrays& arrays) {
   arrays_ = {.graph = arrays.graph,
              .layout = arrays.layout,
              .weights = copied(arrays.weights),
-             .optimizer_state = {},
-             .slow_weights = {},
              .loss_scale = arrays.loss_scale};
   for (const auto& state : arrays.optimizer_state) arrays_.optimizer_state.push_back(copied(state));
   arrays_.slow_weights = copied(arrays.slow_weights);
@@ -149,7 +147,6 @@ TrainingArrays arrays_of(engine::Engine& engine, const engine::UpdateRule& rule,
   TrainingArrays arrays{.graph = &engine.graph(),
                         .layout = &engine.layout(),
                         .weights = engine.weights(),
-                        .optimizer_state = {},
                         .slow_weights = slow_weights,
                         .loss_scale = engine.loss_scale()};
   for (int slot = 0; slot < engine::state_slots(rule); ++slot)

@@ -62,7 +62,7 @@ struct Candidate {
 };
 /// Errors   Error(data): it is damaged, or needs a file that is missing or damaged
 Candidate open_candidate(const fs::path& path) {
-  Candidate candidate{.file = open_checkpoint(path), .point = {}};
+  Candidate candidate{.file = open_checkpoint(path)};
   candidate.point.path = path;
   candidate.point.standing.counters = {.update = number_in(candidate.file, "update"),
                                        .epoch = number_in(candidate.file, "epoch"),

@@ -18,15 +18,11 @@ engine::CompileOptions compile_options(const Options& options, const Resolved& r
       .shard = resolved.engine_shard,
       .seed = options.seed,
       .algorithms = resolved.algorithms,
-      .reduce_statistics = {},
       .world_size = resolved.workers,
-      .gradient_memory = {},
-      .all_workers_say = {},
       .stored_images = resolved.stored.total(),
       .has_two_labels = mixes_images(options),
       .worker_on_host =
           backend.machine->device_numbers(resolved.local_workers).at(static_cast<std::size_t>(local_rank)),
-      .device_index = {},
       .emulated_compute = options.emulate_compute};
 }
 

@@ -118,8 +118,7 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   if (resolved.stored.total() > 0)
     plan.lines.push_back({"labels", resolved.local_workers * ImageStore::planned_bytes(resolved.stored)});
   const auto add_evaluation = [&](const char* purpose, const data::Dataset& set) {
-    auto batches = evaluation_options(set.size(), resolved.engine_batch, options.test_views, 0,
-                                      resolved.workers, options.shard > 0);
+    auto batches = evaluation_options(options, resolved, set.size(), 0);
     batches.draws = resolved.stored.total() > 0;
     plan.lines.push_back(
         {purpose, resolved.local_workers * data::EvaluationBatches::planned_bytes(set.format(), batches)});

@@ -45,8 +45,7 @@ Group group_of(const Options& options, const Resolved& resolved) {
 std::int64_t largest_part(std::int64_t samples, const Options& options, const Resolved& resolved) {
   std::int64_t most = 0;
   for (int rank = 0; rank < resolved.workers; ++rank) {
-    const auto part = evaluation_options(samples, resolved.engine_batch, options.test_views, rank,
-                                         resolved.workers, options.shard > 0);
+    const auto part = evaluation_options(options, resolved, samples, rank);
     most = std::max(most, part.end - part.begin);
   }
   return most;
@@ -217,7 +216,7 @@ void require_trainable(const graph::Graph& graph, const Options& options, const 
 PlannedImages plan_images(const Options& options, Resolved& resolved, const RunParts& parts) {
   const auto plan = [&] { return plan_run(options, resolved, parts); };
   resolved.stored = {};
-  if (!parts.backend.keeps_images) return {.plan = plan(), .on_device = {}, .sentence = {}};
+  if (!parts.backend.keeps_images) return {.plan = plan()};
   std::string reason = why_on_host(options, parts.source);
   if (reason.empty()) {
     resolved.stored = images_to_store(options, resolved, parts.source);

@@ -14,7 +14,7 @@ namespace paceline::train {
 BatchNames batch_of(const Job& job, std::int64_t update) {
   const std::int64_t steps = job.resolved.steps_per_epoch, size = job.resolved.global_batch;
   const std::int64_t epoch = update / steps, step = update % steps;
-  BatchNames batch{.epoch = epoch + 1, .step = step + 1, .samples = {}};
+  BatchNames batch{.epoch = epoch + 1, .step = step + 1};
   batch.samples.reserve(static_cast<std::size_t>(size));
   for (std::int64_t i = 0; i < size; ++i) batch.samples.push_back(job.sampler.index(epoch, step * size + i));
   return batch;

@@ -72,15 +72,10 @@ Record::Data describe(const data::Source& source) {
 
 Record::Memory describe(const graph::MemoryPlan& plan, const MemoryLimits& limits) {
   using Place = graph::MemoryPlan::Place;
-  Record::Memory memory{.plan_bytes = plan.total_bytes(Place::host),
-                        .plan_lines = {},
-                        .peak_bytes = {},
-                        .available_bytes = limits.host,
-                        .device = {}};
+  Record::Memory memory{.plan_bytes = plan.total_bytes(Place::host), .available_bytes = limits.host};
   if (limits.device)
     memory.device = {.workers = limits.share->workers,
                      .plan_bytes = plan.total_bytes(Place::device),
-                     .plan_lines = {},
                      .available_bytes = *limits.device};
   for (const auto& line : plan.lines)
     (line.place == Place::device ? memory.device->plan_lines : memory.plan_lines)[line.purpose] += line.bytes;
@@ -380,8 +375,7 @@ std::string best_epoch(const Record& record) {
     return fmt::format("last epoch: {}; {}", record.epochs.back().epoch, text_about_test_set(record));
   }
   const auto& chosen = *record.chosen;
-  const auto found = std::find_if(record.epochs.begin(), record.epochs.end(),
-                                  [&](const EpochRecord& epoch) { return epoch.epoch == chosen.epoch; });
+  const auto found = std::ranges::find(record.epochs, chosen.epoch, &EpochRecord::epoch);
   if (found == record.epochs.end()) return "";
   if (!is_held_back && !found->test_accuracy) return "";
   return fmt::format("best epoch by validation accuracy: {} of {} ({:.2f} % of {} images); {}", chosen.epoch,

@@ -65,8 +65,7 @@ SquaresSchedule::SquaresSchedule(const Job& job) {
 
 std::optional<measure::GradientSquares> SquaresSchedule::described() const {
   if (every_ == 0) return std::nullopt;
-  return measure::GradientSquares{
-      .every = every_, .small_batch = small_batch_, .large_batch = large_batch_, .small = {}, .large = {}};
+  return measure::GradientSquares{.every = every_, .small_batch = small_batch_, .large_batch = large_batch_};
 }
 
 const data::Batch& WaitedSteps::next_batch(data::Loader* loader, const Counters& done, StepOrder& order) {
