@@ -208,7 +208,7 @@ std::vector<Record> run_cells(const std::vector<PlannedCell>& cells, const Runne
     if (record.status == "interrupted" && !runner.directory.empty() && cell.training.empty())
       break;  // an unfinished window is no measurement: the cell is run again when the study is continued
     if ((fresh || is_new_to) && !runner.directory.empty())
-      measure::write_record(record_path(runner, cell), record);
+      measure::write_record(record_path(runner, cell.id), record);
     if (runner.done) runner.done(record);
     records.push_back(std::move(record));
   }
@@ -219,8 +219,8 @@ std::vector<Record> run_cells(const std::vector<PlannedCell>& cells, const Runne
     if (!record) {
       record = not_begun(runner, cells[i], other);
       // An existing record, of a training that was begun in an earlier run, holds more.
-      if (!runner.directory.empty() && !std::filesystem::exists(record_path(runner, cells[i])))
-        measure::write_record(record_path(runner, cells[i]), *record);
+      if (!runner.directory.empty() && !std::filesystem::exists(record_path(runner, cells[i].id)))
+        measure::write_record(record_path(runner, cells[i].id), *record);
     }
     records.push_back(std::move(*record));
   }

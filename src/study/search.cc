@@ -123,7 +123,7 @@ fs::path weights_of(const std::vector<PlannedCell>& cells, const Record& chosen,
 void train_again(const std::vector<PlannedCell>& cells, Record& chosen, const Runner& runner) {
   const PlannedCell& cell = cell_of(cells, chosen);
   const auto place = static_cast<std::size_t>(&cell - cells.data());
-  fs::remove(record_path(runner, cell));
+  fs::remove(record_path(runner, cell.id));
   fs::remove_all(training_directory(runner, cell));
   Runner one = runner;
   if (runner.cell)
@@ -135,17 +135,13 @@ void train_again(const std::vector<PlannedCell>& cells, Record& chosen, const Ru
   chosen.notes.push_back(
       "trained again: an earlier search in this directory chose another configuration and kept only the weights of "
       "that one");
-  measure::write_record(record_path(runner, cell), chosen);
+  measure::write_record(record_path(runner, cell.id), chosen);
 }
 
 /// The test-set evaluation that an earlier call of the search in this directory left behind; nullopt if there
 /// is none.
 std::optional<Record> read_before(const fs::path& path) {
   return fs::exists(path) ? std::optional(measure::read_record(path)) : std::nullopt;
-}
-
-fs::path evaluation_path(const Runner& runner) {
-  return runner.directory / "records" / (std::string(kChosen) + ".json");
 }
 
 /// Whether `before` is the complete evaluation of the chosen weights, so that nothing has to be read.
@@ -185,7 +181,7 @@ std::optional<Record> evaluate_chosen(const std::vector<PlannedCell>& cells, con
   const PlannedCell& cell = cell_of(cells, chosen);
   train::EvaluationRequest request;
   request.checkpoint = weights_of(cells, chosen, runner);
-  const auto path = evaluation_path(runner);
+  const auto path = record_path(runner, kChosen);
   const auto before = read_before(path);
   if (is_of(before, request.checkpoint)) return before;
   if (runner.stop.stop_requested()) return std::nullopt;
@@ -283,7 +279,7 @@ std::vector<Record> run_search(const Search& search, const std::vector<PlannedCe
   Record* const chosen = runner.directory.empty() ? nullptr : chosen_of(records);
   if (chosen == nullptr) return records;
   const auto weights = weights_of(cells, *chosen, runner);
-  if (!fs::exists(weights) && !is_of(read_before(evaluation_path(runner)), weights))
+  if (!fs::exists(weights) && !is_of(read_before(record_path(runner, kChosen)), weights))
     train_again(cells, *chosen, runner);
   if (chosen->status != "complete") return records;  // stopped
   if (auto evaluated = evaluate_chosen(cells, *chosen, runner)) {

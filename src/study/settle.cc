@@ -208,7 +208,7 @@ std::vector<std::size_t> measured_before(const std::vector<PlannedCell>& cells, 
   for (std::size_t place = 0; place < cells.size(); ++place) {
     if (runner.directory.empty() || !cells[place].is_spare) continue;
     // One that is damaged or of another version is measured again if it is needed.
-    const auto record = readable(record_path(runner, cells[place]));
+    const auto record = readable(record_path(runner, cells[place].id));
     if (record && record->status == "complete") places.push_back(place);
   }
   return places;
@@ -216,8 +216,8 @@ std::vector<std::size_t> measured_before(const std::vector<PlannedCell>& cells, 
 
 }  // namespace
 
-fs::path record_path(const Runner& runner, const PlannedCell& cell) {
-  return runner.directory / "records" / (cell.id + ".json");
+fs::path record_path(const Runner& runner, const std::string& id) {
+  return runner.directory / "records" / (id + ".json");
 }
 
 train::Backend backend_for(const Runner& runner, const train::Options& options) {
@@ -246,9 +246,9 @@ std::map<std::string, Record> kept_records(const std::vector<PlannedCell>& cells
     return !is_of_here(record, here, train::inspect(cell.options, backend_for(runner, cell.options)));
   };
   for (const PlannedCell& cell : cells) {
-    if (auto record = readable(record_path(runner, cell)); record && record->status == "complete") {
-      if (is_foreign(record_path(runner, cell), cell, *record))
-        foreign.push_back({record_path(runner, cell), record->created});
+    if (auto record = readable(record_path(runner, cell.id)); record && record->status == "complete") {
+      if (is_foreign(record_path(runner, cell.id), cell, *record))
+        foreign.push_back({record_path(runner, cell.id), record->created});
       else
         records.emplace(cell.id, std::move(*record));
     }

@@ -34,7 +34,7 @@ namespace paceline::study {
 // unfinished trainings.
 
 /// directory/records/<id>.json
-[[nodiscard]] std::filesystem::path record_path(const Runner& runner, const PlannedCell& cell);
+[[nodiscard]] std::filesystem::path record_path(const Runner& runner, const std::string& id);
 
 /// The backend that runs the cell, over all processes that take part in it.
 [[nodiscard]] train::Backend backend_for(const Runner& runner, const train::Options& options);

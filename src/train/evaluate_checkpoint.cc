@@ -20,8 +20,6 @@
 #include "train/checkpoint/checkpoint_header.h"
 #include "train/evaluate.h"
 #include "train/prepare/kernels.h"
-#include "train/prepare/memory.h"
-#include "train/prepare/prepare.h"
 #include "train/record/run_record.h"
 #include "train/run_ranks.h"
 

@@ -12,6 +12,7 @@
 #include "train/given/options.h"
 #include "train/step/buckets.h"
 #include "train/step/data_parallel.h"
+#include "train/step/queued_steps.h"
 #include "train/step/step.h"
 
 namespace paceline::train {
@@ -50,14 +51,9 @@ void add_device_sums(const Options& options, const Resolved& resolved, const Run
   // The parts of all ranks of the longest array that is summed in one call. --bucket auto begins with the
   // whole gradient.
   const graph::Layout layout = graph::flat_layout(parts.graph);
-  const auto votes = static_cast<std::int64_t>(4 * engine::kVoteFloats);
-  std::int64_t longest = 4 * layout.elements + votes;
-  if (!options.bucket_auto) {
-    const Buckets buckets = cut_buckets(layout, static_cast<std::int64_t>(options.bucket_mb * 1e6));
-    longest = 0;
-    for (std::size_t bucket = 0; bucket < buckets.count(); ++bucket)
-      longest = std::max(longest, buckets.bytes(bucket) + (bucket + 1 == buckets.count() ? votes : 0));
-  }
+  const auto bucket_bytes =
+      options.bucket_auto ? 4 * layout.elements : static_cast<std::int64_t>(options.bucket_mb * 1e6);
+  const std::int64_t longest = with_votes(cut_buckets(layout, bucket_bytes), false).most_bytes();
   plan.lines.push_back({"gathered parts of shards", resolved.workers * longest, Place::device});
 }
 

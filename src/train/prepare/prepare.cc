@@ -335,9 +335,8 @@ Prepared prepare(const Options& options, const Backend& backend) {
   };
   auto planned = plan_that_fits();
   // Measured only if the plan fits; the plan is then made again for the kernels found.
-  const auto kernels =
-      choose_kernels(options, run.resolved, run.graph, run.evaluation_graph,
-                     run.resume ? run.resume->algorithms : engine::KernelAlgorithms{}, backend);
+  const auto kernels = choose_kernels(options, run.resolved, parts, run.evaluation_graph,
+                                      run.resume ? run.resume->algorithms : engine::KernelAlgorithms{});
   run.resolved.algorithms = kernels.algorithms;
   const auto sums = real_sums(options, run.resolved, run.graph, backend);
   measure::release_free_memory();  // memory freed by measuring must not count as the process's own
