@@ -91,12 +91,6 @@ std::string set_up_of(const PlannedCell& cell) {
   return key;
 }
 
-/// "scale-weak-w2-b32-r0" -> "scale-weak-w2-b32-spare", "scale-weak-w2-b32-spare2"
-std::string id_of_spare(const std::string& id, int number) {
-  const std::string first = id.substr(0, id.rfind("-r")) + "-spare";
-  return number == 0 ? first : fmt::format("{}{}", first, number + 1);
-}
-
 /// A set-up's spares, as indices of the list of cells, and how many of them were run.
 struct Spares {
   std::vector<std::size_t> places;
@@ -297,7 +291,7 @@ std::vector<PlannedCell> spare_cells(const std::vector<PlannedCell>& cells) {
     const auto [found, is_new] = by_key.try_emplace(set_up_of(cell), spares.size());
     if (is_new) {
       PlannedCell& spare = spares.emplace_back(cell);
-      spare.id = id_of_spare(cell.id, 0);
+      spare.id = cell.id.substr(0, cell.id.rfind("-r")) + "-spare";  // and "-spare2"
       spare.is_spare = true;
       spare.options.least_window_seconds = 0;
       if (spare.options.window_steps > 0) {

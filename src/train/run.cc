@@ -178,13 +178,6 @@ bool start_peak_memory(Record& record) {
   return false;
 }
 
-/// What a killed run leaves: nobody reports an error.
-Record unfinished(Record record) {
-  record.status = "interrupted";
-  record.reason = kNoReportedError;
-  return record;
-}
-
 /// Runs the workers after preparation. `asked_out`: --out as given to every process.
 Record run_prepared(const Options& options, const std::filesystem::path& asked_out, const Backend& backend,
                     std::stop_token stop, const Progress& progress, Prepared& prepared) {
@@ -234,7 +227,9 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   std::vector<EpochRecord> so_far = earlier.epochs;
   if (is_kept && !options.out.empty()) {
     job.keep = [&](const std::vector<EpochRecord>& epochs) {
-      Record partial = unfinished(record);
+      Record partial = record;  // what a killed run leaves
+      partial.status = "interrupted";
+      partial.reason = kNoReportedError;
       note_first_step(partial, options, earlier, first_step_s);
       tell_evaluated(partial, 0);
       partial.epochs = so_far = joined(earlier.epochs, epochs);

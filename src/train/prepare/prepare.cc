@@ -76,12 +76,6 @@ StoredImages images_to_store(const Options& options, const Resolved& resolved, c
   return stored;
 }
 
-std::string on_device_sentence(const StoredImages& stored, const data::ImageFormat& format) {
-  return fmt::format(
-      "images: {} of them lie on the device ({:.1f} MB for each worker); of each sample the host sends 20 bytes",
-      stored.total(), static_cast<double>(stored.total() * format.bytes()) / 1e6);
-}
-
 using measure::EpochRecord;
 
 /// Mirroring an edge needs the pixels beside it, so the image must be large enough.
@@ -222,11 +216,15 @@ PlannedImages plan_images(const Options& options, Resolved& resolved, const RunP
     resolved.stored = images_to_store(options, resolved, parts.source);
     auto planned = plan();
     const auto too_much = excess(planned, parts.limits);
+    const std::int64_t images = resolved.stored.total();
     if (too_much.empty())
       return {.plan = std::move(planned),
               .on_device = true,
-              .sentence = on_device_sentence(resolved.stored, parts.source.train->format())};
-    reason = fmt::format("with {} of them on the device the plan is {}", resolved.stored.total(), too_much);
+              .sentence = fmt::format(
+                  "images: {} of them lie on the device ({:.1f} MB for each worker); of "
+                  "each sample the host sends 20 bytes",
+                  images, static_cast<double>(images * parts.source.train->format().bytes()) / 1e6)};
+    reason = fmt::format("with {} of them on the device the plan is {}", images, too_much);
     resolved.stored = {};
   }
   return {.plan = plan(), .on_device = false, .sentence = "images: the host prepares them, for " + reason};

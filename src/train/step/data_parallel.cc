@@ -12,12 +12,6 @@ std::size_t outputs_of(std::int64_t local_batch, int classes) {
   return static_cast<std::size_t>(local_batch) * static_cast<std::size_t>(classes) + kVoteFloats;
 }
 
-std::size_t pixels_of(const Job& job) {
-  const auto format = job.source.train->format();
-  return static_cast<std::size_t>(format.height) * static_cast<std::size_t>(format.width) *
-         static_cast<std::size_t>(format.channels);
-}
-
 }  // namespace
 
 std::int64_t data_parallel_bytes(const Options& options, const Resolved& resolved, std::int64_t pixels,
@@ -34,7 +28,7 @@ DataParallelStepper::DataParallelStepper(const StepContext& in)
   if (is_root()) {
     all_outputs_.resize(outputs_.size() * static_cast<std::size_t>(communicator_.size()));
   } else {
-    images_.resize(samples * pixels_of(job_));
+    images_.resize(samples * static_cast<std::size_t>(job_.source.train->format().bytes()));
     labels_.resize(samples);
     second_labels_.resize(mixes_images(job_.options) ? samples : 0);
   }
