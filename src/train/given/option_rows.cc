@@ -79,12 +79,6 @@ constexpr auto name_of_views = [](const Options& o) {
       kNamesOfViews)[static_cast<std::size_t>(std::ranges::find(kViews, o.test_views) - kViews.begin())];
 };
 
-/// Whether the options hold the test set back. For a data set with a validation part of its own this cannot
-/// be known here; the record's `test_set` says it.
-bool holds_test_back(const Options& o) {
-  return o.window_steps == 0 && test_policy(o, o.validation_split > 0) != TestSet::every;
-}
-
 std::string models_in_words() {
   return fmt::format(
       "{} models by name, such as resnet18-cifar, mnist-cnn or resnet50 (paceline model list), or a TOML "
@@ -268,9 +262,9 @@ constexpr OptionRow<Options> kTrainingRows[] = {
      "counts the readings",
      kTrainings,
      Field<O>([](O& o, Text t) { o.test_set = option_value::parsed<TestSet>(t, {}); },
-              [](const O& o) {
+              [](const O& o) {  // a validation part of the data's own is not known here
                 const auto policy = test_policy(o, o.validation_split > 0);
-                return holds_test_back(o) ? name(policy) : "";
+                return o.window_steps == 0 && policy != TestSet::every ? name(policy) : "";
               },
               [](const O& o) { return o.test_set ? name(*o.test_set) : ""; })},
     {"early-stopping", "PATIENCE", kHowLong,

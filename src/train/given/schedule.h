@@ -60,8 +60,7 @@ struct Length {
 /// - one-cycle: half a cosine from peak * `one_cycle_start` to the peak, which is reached after the fraction
 ///   `one_cycle_peak` of the updates that follow the warm-up; then half a cosine to peak * `final_factor`.
 /// - polynomial: from the peak to peak * `final_factor`, with the power `polynomial_power` of the part that
-/// is
-///   left of the updates after the warm-up. (LARS is usually given with power 2.)
+///   is left of the updates after the warm-up. (LARS is usually given with power 2.)
 /// - plateau: the peak. The caller multiplies it by the factor from validation (ValidationWatch).
 ///
 /// Source   Loshchilov & Hutter, ICLR 2017 (cosine); Smith & Topin, 2018 (one-cycle); You et al., 2017

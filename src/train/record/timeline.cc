@@ -71,8 +71,7 @@ void Timeline::start(comm::Communicator& communicator, measure::Ledger& ledger, 
   gradients.keep_timings(&kept_.gradients, kMost);
   statistics.keep_timings(&kept_.statistics, kMost);
   offset_ = clock_offset(communicator);
-  origin_s_ = now();
-  communicator.broadcast(std::as_writable_bytes(std::span(&origin_s_, 1)), 0);
+  origin_s_ = comm::value_of_first(communicator, now());
 }
 
 std::vector<measure::RankTimeline> Timeline::gather(comm::Communicator& communicator, const std::string& host,
