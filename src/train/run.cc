@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <optional>
 
@@ -187,16 +186,15 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   Record& record = prepared.record;
 
   const data::CountedDataset& test_reads = data::count_test_reads(prepared.source);
-  std::atomic<std::int64_t> begun{0};  // Job::test_reads_begun
+  RunCounts counts;
   const auto updates_before = resume ? resume->standing.counters.update : 0;
   EvaluationLog evaluations(earlier.evaluations, earlier.epochs, updates_before);
   const auto tell_evaluated = [&](Record& in, std::int64_t elsewhere) {
     tell_evaluations(in, options, evaluations);
     if (in.test_set)
-      in.test_set->reads = earlier.test_reads + std::max(test_reads.reads() + elsewhere, begun.load());
+      in.test_set->reads =
+          earlier.test_reads + std::max(test_reads.reads() + elsewhere, counts.test_reads_begun.load());
   };
-  std::atomic<std::int64_t> updates_done{0};
-  std::atomic<double> first_step_s{0};
   data::LoaderPool pool;
   // A timed cell is too short to be resumed, and must do nothing besides what is timed.
   const bool is_kept = options.window_steps == 0;
@@ -213,12 +211,10 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
           .resume = resume,
           .last_epoch = last_epoch(prepared),
           .started = options.started,
-          .updates_done = updates_done,
+          .counts = counts,
           .update_count = update_count,
-          .first_step_s = first_step_s,
           .test_reads = test_reads,
           .pool = pool,
-          .test_reads_begun = begun,
           .evaluations = evaluations};
   if (options.pin && options.emulate_compute.empty())  // workers that sleep need no core
     job.cores = choose_cores(prepared.resolved, backend, record.notes);
@@ -230,7 +226,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
       Record partial = record;  // what a killed run leaves
       partial.status = "interrupted";
       partial.reason = kNoReportedError;
-      note_first_step(partial, options, earlier, first_step_s);
+      note_first_step(partial, options, earlier, counts.first_step_s);
       tell_evaluated(partial, 0);
       partial.epochs = so_far = joined(earlier.epochs, epochs);
       keep_record(options, partial);
@@ -256,16 +252,16 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
     if (job.peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
     backend.history->has_run = true;
     if (place.is_first() && !options.timeline.empty()) trace = trace_of(results.front());
-    note_first_step(record, options, earlier, first_step_s);
+    note_first_step(record, options, earlier, counts.first_step_s);
     complete_record(record, results, *communicators.front());
     tell_evaluated(record, results.front().test_reads_elsewhere);
   } catch (const std::exception& error) {
     record.status = "failed";
     record.reason = error.what();
-    if (updates_done > 0) record.updates_done = updates_done;
+    if (counts.updates_done > 0) record.updates_done = counts.updates_done;
     const auto loss = backend.machine->lost_rank();
     if (loss) record.loss = loss->record;
-    note_first_step(record, options, earlier, first_step_s);
+    note_first_step(record, options, earlier, counts.first_step_s);
     record.epochs = so_far;
     tell_evaluated(record, 0);
     update_count.forget();

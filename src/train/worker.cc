@@ -12,7 +12,6 @@
 #include "train/checkpoint/checkpoint_schedule.h"
 #include "train/checkpoint/restore.h"
 #include "train/evaluate.h"
-#include "train/given/options.h"
 #include "train/record/epoch_figures.h"
 #include "train/record/evaluations.h"
 #include "train/record/gather.h"
@@ -232,7 +231,7 @@ class Worker {
   }
 
   void count_updates(std::int64_t updates) {
-    if (local_rank() == 0) job_.updates_done.store(updates, std::memory_order_relaxed);
+    if (local_rank() == 0) job_.counts.updates_done.store(updates, std::memory_order_relaxed);
     if (is_root()) job_.update_count.set(updates);
   }
 
@@ -254,7 +253,8 @@ class Worker {
   bool step(std::int64_t update) {
     StepOrder order{.update = update};
     const data::Batch& batch = steps_->next_batch(loader_ ? &*loader_ : nullptr, counters_, order);
-    if (is_root() && job_.first_step_s == 0) job_.first_step_s = base::seconds_since(job_.started);
+    if (is_root() && job_.counts.first_step_s == 0)
+      job_.counts.first_step_s = base::seconds_since(job_.started);
     order.lr = watch_.rate_factor() * recovery_->guard().rate_factor() *
                learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
     order.enough = window_.is_long_enough(update, step_times_.steps() + 1);
@@ -381,7 +381,7 @@ class Worker {
     communicator_.at(counters_.update, "the evaluation on the test set");
     const auto& chosen = watch_.state();
     std::int64_t epoch = epoch_number(counters_), updates = counters_.update;
-    if (is_root()) job_.test_reads_begun = job_.source.test->size();
+    if (is_root()) job_.counts.test_reads_begun = job_.source.test->size();
     checkpoint_schedule_->meet(counters_.update);
     checkpoint_schedule_->keep(result_.epochs, standing(), {});  // its record says so,
     checkpoint_schedule_->meet(counters_.update);                // before it is read
