@@ -44,8 +44,6 @@ class DataParallelStepper final : public WaitedSteps {
   [[nodiscard]] const Buckets* buckets() const override { return nullptr; }
   [[nodiscard]] base::Array array() const override { return {}; }
   [[nodiscard]] std::size_t collectives() const override { return 5; }  ///< the calls of exchange()
-  void begin_window(std::vector<measure::BucketRecord>& /*records*/, std::size_t /*steps*/,
-                    bool /*keeps_ready*/) override {}
 
  private:
   /// `whole` is the global batch at worker 0, null at the others.

@@ -50,12 +50,6 @@ bool QueuedStepper::is_full() const {
   return posted_.size() + read_.size() > static_cast<std::size_t>(queue_.lag());
 }
 
-void QueuedStepper::begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
-                                 bool keeps_ready) {
-  base::expects(is_empty(), "a window begins when all steps before it are taken");
-  ready_records_ = begin_records(records, buckets_, steps, keeps_ready);
-}
-
 std::int64_t QueuedStepper::vote_bytes() const {
   return static_cast<std::int64_t>(kVoteFloats * sizeof(float));
 }

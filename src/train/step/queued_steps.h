@@ -9,14 +9,12 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "base/clock.h"
 #include "comm/communicator.h"
 #include "data/loader.h"
 #include "engine/engine.h"
-#include "measure/record.h"
 #include "train/given/job.h"
 #include "train/step/buckets.h"
 #include "train/step/loss_guard.h"
@@ -45,8 +43,6 @@ class QueuedStepper final : public StepRunner {
   [[nodiscard]] const Buckets* buckets() const override { return &buckets_; }
   [[nodiscard]] base::Array array() const override { return queue_.gradients_and_votes(); }
   [[nodiscard]] std::int64_t vote_bytes() const override;
-  void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
-                    bool keeps_ready) override;
   const data::Batch& next_batch(data::Loader* loader, const Counters& done, StepOrder& order) override;
   void post(const data::Batch& batch, const StepOrder& order) override;
   [[nodiscard]] bool is_full() const override;
@@ -81,7 +77,6 @@ class QueuedStepper final : public StepRunner {
   std::deque<Posted> posted_;   ///< posted, not read
   std::deque<TakenStep> read_;  ///< read, not taken
   base::TimePoint last_end_{};
-  std::span<measure::BucketRecord> ready_records_;
 };
 
 }  // namespace paceline::train

@@ -68,6 +68,12 @@ std::optional<measure::GradientSquares> SquaresSchedule::described() const {
   return measure::GradientSquares{.every = every_, .small_batch = small_batch_, .large_batch = large_batch_};
 }
 
+void StepRunner::begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
+                              bool keeps_ready) {
+  base::expects(is_empty(), "a window begins when all steps before it are taken");
+  if (buckets() != nullptr) ready_records_ = begin_records(records, *buckets(), steps, keeps_ready);
+}
+
 const data::Batch& WaitedSteps::next_batch(data::Loader* loader, const Counters& done, StepOrder& order) {
   order.begin = base::Clock::now();
   ledger_.enter(measure::Phase::data_wait);
@@ -156,10 +162,6 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, const S
   }
   shard_sums_.clear();
   return sums;
-}
-
-void Stepper::begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps, bool keeps_ready) {
-  ready_records_ = begin_records(records, buckets_, steps, keeps_ready);
 }
 
 void Stepper::note_ready(std::int64_t ready) {

@@ -168,11 +168,12 @@ class StepRunner {
   [[nodiscard]] virtual std::size_t collectives() const { return buckets()->count(); }
   /// Bytes of the votes that are in the buckets, behind the gradients.
   [[nodiscard]] virtual std::int64_t vote_bytes() const { return 0; }
-  /// Makes one record per bucket in `records`, without times. With `keeps_ready` each step from now on adds
-  /// the time at which every bucket was posted (with one worker: could have been). There is room for `steps`
-  /// steps; later ones are not kept. `records` must outlive this.
-  virtual void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
-                            bool keeps_ready) = 0;
+  /// Makes one record per bucket in `records`, as begin_records() does. With `keeps_ready` each step from now
+  /// on adds the time at which every bucket was posted (with one worker: could have been). `records` must
+  /// outlive this.
+  ///
+  /// Requires  is_empty()
+  void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps, bool keeps_ready);
 
   /// The batch of the step after `done`, from `loader` (with --parallel data-parallel only worker 0 has one).
   /// Fills in order.begin and order.has_batch. Valid until the next call.
@@ -201,6 +202,7 @@ class StepRunner {
   measure::Ledger& ledger_;
   CollectiveLog& log_;
   LossGuard& guard_;
+  std::span<measure::BucketRecord> ready_records_;  ///< empty: no times are added
 };
 
 /// Steps that are done when they are posted.
@@ -235,8 +237,6 @@ class Stepper final : public WaitedSteps {
   [[nodiscard]] const Buckets* buckets() const override { return &buckets_; }
   [[nodiscard]] base::Array array() const override { return engine_.gradients(); }
   [[nodiscard]] std::size_t collectives() const override { return exchanges_ ? buckets_.count() : 0; }
-  void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
-                    bool keeps_ready) override;
 
  private:
   StepResult run(const data::Batch& batch, const StepOrder& order) override;
@@ -251,7 +251,6 @@ class Stepper final : public WaitedSteps {
   BucketReducer reducer_;
   ShardSums shard_sums_;
   const SquaresSchedule squares_;
-  std::span<measure::BucketRecord> ready_records_;
   std::size_t ready_buckets_ = 0;             ///< of this step
   double backward_before_s_ = 0;              ///< of this step's earlier shards
   base::TimePoint backward_begin_{};          ///< of this shard
