@@ -81,7 +81,7 @@ struct OfCell {
 void add_cell(const OfCell& of_cell, const study::PlannedCell& cell, Plan& plan) {
   const auto& [setup, time] = of_cell;
   const auto fewest = fewest_steps(cell.options);
-  plan.updates += fewest.value_or(setup.updates);
+  plan.updates += fewest.value_or(setup.resolved.end);
   plan.has_windows_by_time |= fewest.has_value();
   if (time) {
     ++plan.known;
@@ -246,20 +246,22 @@ void write_setup(const Plan& plan, const train::Setup& setup, Written& out) {
     out.line("", setup.images);
   }
   if (plan.is_of_training()) {
-    out.add("training", {{"workers", setup.workers},
-                         {"threads_per_worker", setup.threads},
-                         {"local_batch", setup.local_batch},
-                         {"global_batch", setup.global_batch},
-                         {"precision", setup.precision},
-                         {"steps_per_epoch", setup.steps_per_epoch},
-                         {"learning_rate", setup.learning_rate}});
+    const auto& run = setup.resolved;
+    const auto precision = train::name(run.precision);
+    out.add("training", {{"workers", run.workers},
+                         {"threads_per_worker", run.threads},
+                         {"local_batch", run.local_batch},
+                         {"global_batch", run.global_batch},
+                         {"precision", precision},
+                         {"steps_per_epoch", run.steps_per_epoch},
+                         {"learning_rate", run.rate.sentence}});
     const auto processes = plan.settings.planned_processes;
-    out.line("workers", fmt::format("{} x {}{}, local batch {}, global batch {}, {}", setup.workers,
-                                    base::counted(setup.threads, "thread"),
+    out.line("workers", fmt::format("{} x {}{}, local batch {}, global batch {}, {}", run.workers,
+                                    base::counted(run.threads, "thread"),
                                     processes > 1 ? fmt::format(" in {} processes", processes) : "",
-                                    setup.local_batch, setup.global_batch, setup.precision));
-    out.line("rate", setup.learning_rate);
-    out.line("steps", fmt::format("{} ({} an epoch)", setup.updates, setup.steps_per_epoch));
+                                    run.local_batch, run.global_batch, precision));
+    out.line("rate", run.rate.sentence);
+    out.line("steps", fmt::format("{} ({} an epoch)", run.end, run.steps_per_epoch));
   }
   write_memory(plan, setup, out);
 }

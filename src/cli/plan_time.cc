@@ -25,8 +25,9 @@ bool touches_time(const std::string& key) {
 
 bool is_like(const measure::Record& record, const std::string& cpu, const train::Options& options,
              const train::Setup& setup) {
-  if (record.workers != setup.workers || record.local_batch != setup.local_batch ||
-      record.threads_per_worker != setup.threads || record.precision != setup.precision ||
+  const auto& run = setup.resolved;
+  if (record.workers != run.workers || record.local_batch != run.local_batch ||
+      record.threads_per_worker != run.threads || record.precision != train::name(run.precision) ||
       record.environment.cpu != cpu || record.model.parameters != setup.model.parameters ||
       record.ranks.empty() || record.window.steps == 0)
     return false;
@@ -98,14 +99,14 @@ std::optional<KnownTime> KnownTimes::of(const train::Options& options, const tra
     const double begin = record.first_step_s.value_or(0);
     if (is_training)
       return KnownTime{begin + record.ranks.front().wall_s / static_cast<double>(record.window.steps) *
-                                   static_cast<double>(setup.updates),
+                                   static_cast<double>(setup.resolved.end),
                        path.string()};
     auto steps = analysis::step_seconds(record);
     if (steps.empty()) continue;
     const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
     std::ranges::nth_element(steps, middle);
-    const double seconds = is_window ? seconds_of_window(options, *middle, setup.updates)
-                                     : *middle * static_cast<double>(setup.updates);
+    const double seconds = is_window ? seconds_of_window(options, *middle, setup.resolved.end)
+                                     : *middle * static_cast<double>(setup.resolved.end);
     return KnownTime{begin + seconds, path.string()};
   }
   return std::nullopt;

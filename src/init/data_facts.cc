@@ -229,20 +229,15 @@ void refuse_lists_of_parts(const std::string& spec) {
       one, one == other ? "" : " and " + other, folder.string(), one == other ? "says" : "say", spec);
 }
 
-/// `count` numbers below `size`, evenly spaced.
-std::vector<std::int64_t> evenly(std::int64_t size, std::int64_t count) {
-  std::vector<std::int64_t> numbers;
-  for (std::int64_t i = 0; i < count; ++i) numbers.push_back(i * size / count);
-  return numbers;
-}
-
 using Parts = std::vector<const data::ImageDataset*>;
 
 void inspect_images(const Parts& parts, int threads, DataFacts& facts) {
   for (const auto* part : parts) {
     const auto share =
         std::max<std::int64_t>(1, kMostLookedAt * part->size() / std::max(kMostLookedAt, facts.all()));
-    const auto samples = evenly(part->size(), std::min(part->size(), share));
+    std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min(part->size(), share)));
+    for (std::size_t i = 0; i < samples.size(); ++i)  // evenly spaced
+      samples[i] = static_cast<std::int64_t>(i) * part->size() / std::ssize(samples);
     const auto seen = data::examine_images(*part, samples, threads);
     facts.looked_at += static_cast<std::int64_t>(seen.size());
     for (std::size_t i = 0; i < seen.size(); ++i) {

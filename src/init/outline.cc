@@ -72,38 +72,27 @@ double seconds_of(const DataFacts& facts, const MachineFacts& machine, double fl
 Outline shape_for(const DataFacts& facts, const MachineFacts& machine, const GivenModel& given, int epochs) {
   const int natural = facts.median_side();
   Outline shape{.is_characters = facts.is_mostly_grey() && natural <= kDigitSide && given.model.empty()};
+  const auto take = [&](const std::string& model, int side) {
+    shape.model = model;
+    shape.side = side;
+    shape.flops = flops_of(facts, model, side);
+  };
+  const auto is_long = [&] { return seconds_of(facts, machine, shape.flops, epochs) > kWishedSeconds; };
   if (shape.is_characters) {
-    shape.side = std::clamp(natural, 16, kDigitSide);
-    shape.model = "mnist-cnn";
-    shape.flops = flops_of(facts, shape.model, shape.side);
+    take("mnist-cnn", std::clamp(natural, 16, kDigitSide));
     return shape;
   }
   if (!facts.has_sizes) {
-    shape.side = natural;
-    shape.model = model_for(facts, natural, given);
-    shape.flops = flops_of(facts, shape.model, natural);
-    if (given.model.empty() && seconds_of(facts, machine, shape.flops, epochs) > kWishedSeconds &&
-        natural < kLeastPhotoSide) {
-      shape.model = "resnet8-cifar";
-      shape.flops = flops_of(facts, shape.model, natural);
+    take(model_for(facts, natural, given), natural);
+  } else {
+    const auto [least, most, is_of_weights] = sides_of(given);
+    for (const int side : kSides) {
+      if (side > std::min(most, std::max({natural, kSides.back(), least}))) continue;
+      take(model_for(facts, side, given), side);
+      if (side <= std::max(least, kLeastPhotoSide) || !is_long()) break;
     }
-    return shape;
   }
-  const auto [least, most, is_of_weights] = sides_of(given);
-  for (const int side : kSides) {
-    if (side > std::min(most, std::max({natural, kSides.back(), least}))) continue;
-    shape.side = side;
-    shape.model = model_for(facts, side, given);
-    shape.flops = flops_of(facts, shape.model, side);
-    if (side <= std::max(least, kLeastPhotoSide) ||
-        seconds_of(facts, machine, shape.flops, epochs) <= kWishedSeconds)
-      break;
-  }
-  if (given.model.empty() && shape.model == "resnet18-cifar" &&
-      seconds_of(facts, machine, shape.flops, epochs) > kWishedSeconds) {
-    shape.model = "resnet8-cifar";
-    shape.flops = flops_of(facts, shape.model, shape.side);
-  }
+  if (given.model.empty() && shape.model == "resnet18-cifar" && is_long()) take("resnet8-cifar", shape.side);
   return shape;
 }
 

@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <string>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "base/topology.h"
 #include "study/study.h"
 #include "train/given/schedule.h"
 #include "train/prepare/memory.h"
@@ -94,10 +92,7 @@ std::vector<PlannedCell> automatic_cells(const train::Options& base, const Axes&
 /// Adds the largest batch that fits, between the last batch that did and the first that did not, unless the
 /// sweep has it already.
 void add_largest(std::vector<PlannedCell>& cells, const train::Options& base, const train::Backend& backend) {
-  train::Options options = base;
-  options.global_batch = 0;
-  options.local_batch = train::batch_unit(base);
-  const std::int64_t largest = train::largest_batch(options, backend);
+  const std::int64_t largest = train::largest_batch(with_smallest_batch(base), backend);
   const auto same = [&](const PlannedCell& cell) { return cell.options.local_batch == largest; };
   if (largest == 0 || std::any_of(cells.begin(), cells.end(), same)) return;
   PlannedCell cell = sweep_cell(base, largest, 0);
@@ -111,7 +106,7 @@ void add_largest(std::vector<PlannedCell>& cells, const train::Options& base, co
 
 void require_mode(const std::string& mode) {
   if (mode != "weak" && mode != "strong" && mode != "both")
-    base::fail(base::ErrorKind::usage, "--mode '{}' is unknown; known are weak, strong, both", mode);
+    train::refuse_options("--mode '{}' is unknown; known are weak, strong, both", mode);
 }
 
 PlannedCell scale_cell(const train::Options& base, const std::string& scaling, int workers,
@@ -145,7 +140,7 @@ bool is_of_both(const Axes& axes, const std::string& scaling, int workers, std::
 int threads_for_all(const std::vector<int>& workers, const CoresEach& cores_each) {
   int least = 0;
   for (const int count : workers) {
-    const int each = cores_each ? cores_each(count) : base::usable_cores() / count;
+    const int each = cores_of_each(cores_each, count);
     if (each > 0) least = least == 0 ? each : std::min(least, each);
   }
   return std::max(1, least);
@@ -154,15 +149,19 @@ int threads_for_all(const std::vector<int>& workers, const CoresEach& cores_each
 /// Default length of a convergence training: five times its longest warm-up (study.cc).
 constexpr double kConvergeEpochs = 5;
 
-std::string slug(const std::string& variant) {
-  std::string text;
-  for (const char letter : base::lower_case(variant)) {
-    if (std::isalnum(static_cast<unsigned char>(letter)))
-      text += letter;
-    else if (!text.empty() && text.back() != '-')
-      text += '-';
-  }
-  return text;
+/// The training of a variant; `name` stands for it in the id, if not empty.
+PlannedCell converge_cell(const train::Options& base, const std::string& variant, int repeat,
+                          std::string name = {}) {
+  if (name.empty()) name = file_part(base::lower_case(variant));
+  PlannedCell cell{.id = fmt::format("converge-{}-r{}", name, repeat),
+                   .kind = "converge",
+                   .variant = variant,
+                   .repeat = repeat,
+                   .options = base};
+  cell.training = cell.id;
+  cell.options.local_batch = 0;
+  cell.options.seed += static_cast<std::uint64_t>(repeat);
+  return cell;
 }
 
 /// Trainings with growing numbers of workers, each with the same local batch. The first number is the
@@ -170,7 +169,6 @@ std::string slug(const std::string& variant) {
 /// scaled one.
 std::vector<PlannedCell> worker_cells(const train::Options& asked, const ConvergeAxes& axes) {
   train::Options base = asked;
-  base.local_batch = 0;
   base.lr_batch = axes.workers.front() * axes.baseline_batch;
   if (base.threads == 0) base.threads = threads_for_all(axes.workers, axes.cores_each);
   std::vector<PlannedCell> cells;
@@ -183,17 +181,10 @@ std::vector<PlannedCell> worker_cells(const train::Options& asked, const Converg
         const std::string variant =
             is_baseline ? count
                         : count + (rule == train::LrScaling::none ? ", kept rate" : ", linear scaling");
-        PlannedCell cell{.id = fmt::format("converge-{}-r{}", slug(variant), repeat),
-                         .kind = "converge",
-                         .variant = variant,
-                         .repeat = repeat,
-                         .options = base};
-        cell.training = cell.id;
+        auto& cell = cells.emplace_back(converge_cell(base, variant, repeat));
         cell.options.workers = workers;
         cell.options.global_batch = workers * axes.baseline_batch;
         cell.options.scale_lr = rule;
-        cell.options.seed = base.seed + static_cast<std::uint64_t>(repeat);
-        cells.push_back(std::move(cell));
       }
   return cells;
 }
@@ -206,17 +197,9 @@ std::vector<PlannedCell> shuffle_cells(const train::Options& asked, const Conver
     for (const auto window : kWindows) {
       if (window >= axes.shards) continue;
       const std::string variant = window == 0 ? "global" : fmt::format("window:{}", window);
-      PlannedCell cell{.id = fmt::format("converge-{}-r{}", slug(variant), repeat),
-                       .kind = "converge",
-                       .variant = variant,
-                       .repeat = repeat,
-                       .options = asked};
-      cell.training = cell.id;
-      cell.options.local_batch = 0;
+      auto& cell = cells.emplace_back(converge_cell(asked, variant, repeat));
       cell.options.global_batch = axes.baseline_batch;
       cell.options.shuffle_window = window;
-      cell.options.seed = asked.seed + static_cast<std::uint64_t>(repeat);
-      cells.push_back(std::move(cell));
     }
   return cells;
 }
@@ -236,18 +219,11 @@ std::vector<PlannedCell> batch_cells(const train::Options& asked, const Converge
       const double middle = train::scaled_rate(scaled, batch).peak;
       for (int i = 0; i < axes.rates; ++i) {
         const auto rate = fmt::format("{:.3g}", std::ldexp(middle, i - (axes.rates - 1) / 2));
-        PlannedCell cell{.id = fmt::format("converge-b{}-lr{}-r{}", batch, rate, repeat),
-                         .kind = "converge",
-                         .variant = fmt::format("batch {}, lr {}", batch, rate),
-                         .repeat = repeat,
-                         .options = asked};
-        cell.training = cell.id;
-        cell.options.local_batch = 0;
+        auto& cell = cells.emplace_back(converge_cell(asked, fmt::format("batch {}, lr {}", batch, rate),
+                                                      repeat, fmt::format("b{}-lr{}", batch, rate)));
         cell.options.global_batch = batch;
         cell.options.scale_lr = train::LrScaling::none;
         cell.options.lr = std::stod(rate);
-        cell.options.seed = asked.seed + static_cast<std::uint64_t>(repeat);
-        cells.push_back(std::move(cell));
       }
     }
   return cells;
@@ -257,10 +233,7 @@ std::vector<PlannedCell> batch_cells(const train::Options& asked, const Converge
 
 std::vector<PlannedCell> sweep_cells(const train::Options& base, const Axes& axes,
                                      const train::Backend& backend) {
-  train::Options probe = base;
-  probe.local_batch = train::batch_unit(base);
-  probe.global_batch = 0;
-  const std::int64_t samples = train::inspect(probe, backend).data.train_samples;
+  const std::int64_t samples = train::inspect(with_smallest_batch(base), backend).data.train_samples;
 
   std::vector<PlannedCell> first;
   if (axes.automatic_batches) {
@@ -314,14 +287,13 @@ std::vector<PlannedCell> comm_cells(const train::Options& base, const Axes& axes
   std::vector<PlannedCell> cells;
   if (base.device != "cpu" || train::is_data_parallel(base)) return cells;
   for (const int workers : axes.workers) {
-    const int cores = axes.cores_each ? axes.cores_each(workers) : base::usable_cores() / workers;
-    if (workers < 2 || cores < 1) continue;
-    PlannedCell cell{.id = fmt::format("comm-w{}", workers), .kind = "comm", .options = base};
+    if (workers < 2 || cores_of_each(axes.cores_each, workers) < 1) continue;
+    auto& cell = cells.emplace_back();
+    cell.id = fmt::format("comm-w{}", workers);
+    cell.kind = "comm";
+    cell.options = with_smallest_batch(base);
     cell.options.workers = workers;
     cell.options.threads = 1;
-    cell.options.local_batch = train::batch_unit(base);
-    cell.options.global_batch = 0;
-    cells.push_back(std::move(cell));
   }
   const double each = kMostQuickSeconds / static_cast<double>(std::max<std::size_t>(1, cells.size()));
   for (PlannedCell& cell : cells) cell.collectives_s = quick ? std::min(kQuickSeconds, each) : kSeconds;
@@ -330,16 +302,14 @@ std::vector<PlannedCell> comm_cells(const train::Options& base, const Axes& axes
 
 void count_shards(const train::Options& base, ConvergeAxes& axes, const train::Backend& backend) {
   if (!axes.shuffle) return;
-  train::Options probe = base;
-  probe.local_batch = train::batch_unit(base);
-  probe.global_batch = 0;
+  train::Options probe = with_smallest_batch(base);
   if (probe.epochs == 0 && probe.steps == 0) probe.epochs = 1;
   axes.shards = train::inspect(probe, backend).data.shards.value_or(0);
   if (axes.shards < 2)
-    base::fail(base::ErrorKind::usage,
-               "--compare shuffle: '{}' is in {}, and windows need at least 2; give data in shards "
-               "(shards:train-{{0000..0146}}.tar)",
-               base.data, base::counted(axes.shards, "shard"));
+    train::refuse_options(
+        "--compare shuffle: '{}' is in {}, and windows need at least 2; give data in shards "
+        "(shards:train-{{0000..0146}}.tar)",
+        base.data, base::counted(axes.shards, "shard"));
 }
 
 std::vector<PlannedCell> converge_cells(const train::Options& asked, const ConvergeAxes& axes) {
@@ -354,15 +324,8 @@ std::vector<PlannedCell> converge_cells(const train::Options& asked, const Conve
   for (int repeat = 0; repeat < axes.repeats; ++repeat) {
     for (const auto& variant : variants) {
       if (needs_several_workers(variant) && base.workers < 2) continue;
-      PlannedCell cell{.id = fmt::format("converge-{}-r{}", slug(variant), repeat),
-                       .kind = "converge",
-                       .variant = variant,
-                       .repeat = repeat,
-                       .options = base};
-      cell.training = cell.id;
+      auto& cell = cells.emplace_back(converge_cell(base, variant, repeat));
       apply_variant(cell.options, variant, axes);
-      cell.options.seed = base.seed + static_cast<std::uint64_t>(repeat);
-      cells.push_back(std::move(cell));
     }
   }
   return cells;

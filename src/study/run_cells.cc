@@ -9,7 +9,6 @@
 #include "study/settle.h"
 #include "study/study.h"
 #include "train/given/option_rows.h"
-#include "train/prepare/memory.h"
 #include "train/record/run_record.h"
 #include "train/run.h"
 
@@ -30,9 +29,7 @@ void label(Record& record, const Runner& runner, const PlannedCell& cell) {
 }
 
 void describe_without_plan(Record& record, const Runner& runner, const PlannedCell& cell) {
-  train::Options probe = cell.options;
-  probe.global_batch = 0;
-  probe.local_batch = train::batch_unit(probe);
+  const train::Options probe = with_smallest_batch(cell.options);
   try {
     const auto setup = train::inspect(probe, backend_for(runner, probe));
     record.model = setup.model;
@@ -42,7 +39,13 @@ void describe_without_plan(Record& record, const Runner& runner, const PlannedCe
   }
 }
 
-void describe_as_asked(Record& record, const Runner& runner, const PlannedCell& cell) {
+/// The record of a cell that is not run, as it was asked for.
+Record record_of_asked(const Runner& runner, const PlannedCell& cell, const char* status,
+                       const std::string& reason) {
+  Record record;
+  label(record, runner, cell);
+  record.status = status;
+  record.reason = reason;
   record.command = runner.command;
   record.settings = train::settings(cell.options);
   record.environment = train::machine_of(backend_for(runner, cell.options).place);
@@ -53,15 +56,12 @@ void describe_as_asked(Record& record, const Runner& runner, const PlannedCell& 
   record.model.name = cell.options.model;
   record.data.spec = cell.options.data;
   if (train::is_data_parallel(cell.options)) record.communication.parallel = "data-parallel";
+  return record;
 }
 
 /// The record of a cell that is not run: its settings, its plan, and the reason.
 Record skipped(const Runner& runner, const PlannedCell& cell) {
-  Record record;
-  label(record, runner, cell);
-  record.status = "skipped";
-  record.reason = cell.skip;
-  describe_as_asked(record, runner, cell);
+  Record record = record_of_asked(runner, cell, "skipped", cell.skip);
   try {
     const auto setup = train::inspect(cell.options, backend_for(runner, cell.options));
     record.memory = setup.memory;
@@ -84,11 +84,7 @@ Record skipped(const Runner& runner, const PlannedCell& cell) {
 /// The record of a cell that is left over when the study is stopped. It gets no plan, because after Ctrl-C
 /// the program should end quickly. Model and data are copied from `other`, a record of the same study.
 Record not_begun(const Runner& runner, const PlannedCell& cell, const Record* other) {
-  Record record;
-  label(record, runner, cell);
-  record.status = "interrupted";
-  record.reason = kNotBegun;
-  describe_as_asked(record, runner, cell);
+  Record record = record_of_asked(runner, cell, "interrupted", kNotBegun);
   if (other != nullptr) {
     record.model = other->model;
     record.data = other->data;
@@ -187,11 +183,15 @@ train::Options as_run(const PlannedCell& cell, const std::string& command) {
 }
 
 std::vector<Record> run_cells(const std::vector<PlannedCell>& cells, const Runner& runner) {
-  Kept kept_records(cells, runner);
+  auto all_kept = kept_records(cells, runner);
+  const auto take_kept = [&](const std::string& id) {
+    auto node = all_kept.extract(id);
+    return node.empty() ? std::nullopt : std::optional<Record>(std::move(node.mapped()));
+  };
   std::vector<Record> records;
   for (std::size_t i = 0; i < cells.size() && !runner.stop.stop_requested(); ++i) {
     const PlannedCell& cell = cells[i];
-    auto kept = kept_records.take(cell.id);
+    auto kept = take_kept(cell.id);
     const bool fresh = !kept.has_value();
     // An earlier run without the sweep did not know that the cell serves the sweep too.
     const bool is_new_to = kept && !cell.also.empty() && kept->also != cell.also;
@@ -208,19 +208,19 @@ std::vector<Record> run_cells(const std::vector<PlannedCell>& cells, const Runne
     if (record.status == "interrupted" && !runner.directory.empty() && cell.training.empty())
       break;  // an unfinished window is no measurement: the cell is run again when the study is continued
     if ((fresh || is_new_to) && !runner.directory.empty())
-      measure::write_record(record_path(runner, cell), record);
+      measure::write_record(record_path(runner, cell.id), record);
     if (runner.done) runner.done(record);
     records.push_back(std::move(record));
   }
   if (records.size() == cells.size() && !runner.directory.empty()) forget_not_begun(runner, cells);
   for (std::size_t i = records.size(); i < cells.size(); ++i) {
-    auto record = kept_records.take(cells[i].id);
+    auto record = take_kept(cells[i].id);
     const Record* const other = records.empty() ? nullptr : &records.front();
     if (!record) {
       record = not_begun(runner, cells[i], other);
       // An existing record, of a training that was begun in an earlier run, holds more.
-      if (!runner.directory.empty() && !std::filesystem::exists(record_path(runner, cells[i])))
-        measure::write_record(record_path(runner, cells[i]), *record);
+      if (!runner.directory.empty() && !std::filesystem::exists(record_path(runner, cells[i].id)))
+        measure::write_record(record_path(runner, cells[i].id), *record);
     }
     records.push_back(std::move(*record));
   }

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <set>
 
-#include "base/error.h"
 #include "measure/statistics.h"
 #include "study/settle.h"
 #include "train/checkpoint/checkpoint.h"
@@ -20,23 +18,10 @@ namespace {
 namespace fs = std::filesystem;
 using measure::Record;
 
-/// A name as part of a file name: "lr 0.1, bn sync" is "lr-0.1-bn-sync".
-std::string file_part(const std::string& name) {
-  std::string text;
-  for (const char letter : name) {
-    if (std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '.' || letter == '_')
-      text += letter;
-    else if (!text.empty() && text.back() != '-')
-      text += '-';
-  }
-  return text;
-}
-
 std::int64_t whole_epochs(const Search& search) {
   const double epochs = search.configurations.front().options.epochs;
   if (search.configurations.front().options.steps > 0 || epochs < 1 || epochs != std::floor(epochs))
-    base::fail(
-        base::ErrorKind::usage,
+    train::refuse_options(
         "search: --epochs must be a whole number of at least 1, but is {:g}: configurations are compared "
         "after whole epochs",
         epochs);
@@ -116,8 +101,7 @@ void remove_trainings(const Runner& runner, const std::vector<PlannedCell>& cell
 }
 
 const PlannedCell& cell_of(const std::vector<PlannedCell>& cells, const Record& record) {
-  return *std::find_if(cells.begin(), cells.end(),
-                       [&](const PlannedCell& cell) { return cell.id == record.id; });
+  return *std::ranges::find(cells, record.id, &PlannedCell::id);
 }
 
 /// The best candidate's best training, in `records`.
@@ -139,7 +123,7 @@ fs::path weights_of(const std::vector<PlannedCell>& cells, const Record& chosen,
 void train_again(const std::vector<PlannedCell>& cells, Record& chosen, const Runner& runner) {
   const PlannedCell& cell = cell_of(cells, chosen);
   const auto place = static_cast<std::size_t>(&cell - cells.data());
-  fs::remove(record_path(runner, cell));
+  fs::remove(record_path(runner, cell.id));
   fs::remove_all(training_directory(runner, cell));
   Runner one = runner;
   if (runner.cell)
@@ -151,17 +135,13 @@ void train_again(const std::vector<PlannedCell>& cells, Record& chosen, const Ru
   chosen.notes.push_back(
       "trained again: an earlier search in this directory chose another configuration and kept only the weights of "
       "that one");
-  measure::write_record(record_path(runner, cell), chosen);
+  measure::write_record(record_path(runner, cell.id), chosen);
 }
 
 /// The test-set evaluation that an earlier call of the search in this directory left behind; nullopt if there
 /// is none.
 std::optional<Record> read_before(const fs::path& path) {
   return fs::exists(path) ? std::optional(measure::read_record(path)) : std::nullopt;
-}
-
-fs::path evaluation_path(const Runner& runner) {
-  return runner.directory / "records" / (std::string(kChosen) + ".json");
 }
 
 /// Whether `before` is the complete evaluation of the chosen weights, so that nothing has to be read.
@@ -201,7 +181,7 @@ std::optional<Record> evaluate_chosen(const std::vector<PlannedCell>& cells, con
   const PlannedCell& cell = cell_of(cells, chosen);
   train::EvaluationRequest request;
   request.checkpoint = weights_of(cells, chosen, runner);
-  const auto path = evaluation_path(runner);
+  const auto path = record_path(runner, kChosen);
   const auto before = read_before(path);
   if (is_of(before, request.checkpoint)) return before;
   if (runner.stop.stop_requested()) return std::nullopt;
@@ -248,7 +228,8 @@ std::vector<PlannedCell> search_cells(const Search& search) {
   for (std::size_t rung = 0; rung < all.size(); ++rung)
     for (int seed = 0; seed < search.how.seeds; ++seed)
       for (const auto& configuration : search.configurations) {
-        const auto folder = fmt::format("search-{}-r{}", file_part(configuration.name), seed);
+        // "lr 0.1, bn sync" is "lr-0.1-bn-sync".
+        const auto folder = fmt::format("search-{}-r{}", file_part(configuration.name, "._"), seed);
         const bool pauses = all[rung].epochs < epochs;
         PlannedCell cell{.id = fmt::format("{}-e{}", folder, all[rung].epochs),
                          .kind = "search",
@@ -262,8 +243,8 @@ std::vector<PlannedCell> search_cells(const Search& search) {
         if (all.size() > 1)
           cell.stage = fmt::format("rung {} of {}: epoch {}", rung + 1, all.size(), all[rung].epochs);
         if (rung == 0 && !folders.insert(folder).second)
-          base::fail(base::ErrorKind::usage,
-                     "search: two configurations are called '{}'; give each value once", configuration.name);
+          train::refuse_options("search: two configurations are called '{}'; give each value once",
+                                configuration.name);
         cells.push_back(std::move(cell));
       }
   return cells;
@@ -298,7 +279,7 @@ std::vector<Record> run_search(const Search& search, const std::vector<PlannedCe
   Record* const chosen = runner.directory.empty() ? nullptr : chosen_of(records);
   if (chosen == nullptr) return records;
   const auto weights = weights_of(cells, *chosen, runner);
-  if (!fs::exists(weights) && !is_of(read_before(evaluation_path(runner)), weights))
+  if (!fs::exists(weights) && !is_of(read_before(record_path(runner, kChosen)), weights))
     train_again(cells, *chosen, runner);
   if (chosen->status != "complete") return records;  // stopped
   if (auto evaluated = evaluate_chosen(cells, *chosen, runner)) {

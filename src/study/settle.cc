@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -38,11 +39,10 @@ std::optional<Record> readable(const fs::path& path) {
 void require_same_settings(const fs::path& path, const PlannedCell& cell, const Record& record) {
   for (const auto& [name, then, now, update] :
        train::differences(record.settings, train::settings(cell.options)))
-    base::fail(base::ErrorKind::usage,
-               "{} was measured {}, but here it is {}: give another --out, or remove that directory",
-               path.string(),
-               then ? fmt::format("with --{} {}", name, *then) : fmt::format("without --{}", name),
-               now.value_or("not given"));
+    train::refuse_options(
+        "{} was measured {}, but here it is {}: give another --out, or remove that directory", path.string(),
+        then ? fmt::format("with --{} {}", name, *then) : fmt::format("without --{}", name),
+        now.value_or("not given"));
 }
 
 /// Whether a record with the same settings comes from this program, this machine and the same model and data.
@@ -57,7 +57,7 @@ bool is_of_here(const Record& record, const measure::Environment& here, const tr
          record.data.test_samples == setup.data.test_samples &&
          // --precision auto takes another one if the processor's units have changed since. Collectives have
          // none.
-         (record.precision.empty() || record.precision == setup.precision);
+         (record.precision.empty() || record.precision == train::name(setup.resolved.precision));
 }
 
 /// Whether a training that ends at `end` has nothing left to do after this checkpoint, or cannot read it.
@@ -89,12 +89,6 @@ std::string set_up_of(const PlannedCell& cell) {
   for (const auto& [name, value] : train::settings(options))
     if (!measure::is_of_window(name) && !name.ends_with("-batch")) key += fmt::format("|{}={}", name, value);
   return key;
-}
-
-/// "scale-weak-w2-b32-r0" -> "scale-weak-w2-b32-spare", "scale-weak-w2-b32-spare2"
-std::string id_of_spare(const std::string& id, int number) {
-  const std::string first = id.substr(0, id.rfind("-r")) + "-spare";
-  return number == 0 ? first : fmt::format("{}{}", first, number + 1);
 }
 
 /// A set-up's spares, as indices of the list of cells, and how many of them were run.
@@ -206,21 +200,18 @@ std::string sentence_on(const Repeats& repeats) {
 std::vector<std::size_t> measured_before(const std::vector<PlannedCell>& cells, const Runner& runner) {
   std::vector<std::size_t> places;
   for (std::size_t place = 0; place < cells.size(); ++place) {
-    const auto path = record_path(runner, cells[place]);
-    if (runner.directory.empty() || !cells[place].is_spare || !std::filesystem::exists(path)) continue;
-    try {
-      if (measure::read_record(path).status == "complete") places.push_back(place);
-    } catch (const base::Error&) {
-      // Damaged or of another version: measured again if it is needed.
-    }
+    if (runner.directory.empty() || !cells[place].is_spare) continue;
+    // One that is damaged or of another version is measured again if it is needed.
+    const auto record = readable(record_path(runner, cells[place].id));
+    if (record && record->status == "complete") places.push_back(place);
   }
   return places;
 }
 
 }  // namespace
 
-fs::path record_path(const Runner& runner, const PlannedCell& cell) {
-  return runner.directory / "records" / (cell.id + ".json");
+fs::path record_path(const Runner& runner, const std::string& id) {
+  return runner.directory / "records" / (id + ".json");
 }
 
 train::Backend backend_for(const Runner& runner, const train::Options& options) {
@@ -234,8 +225,9 @@ fs::path training_directory(const Runner& runner, const PlannedCell& cell) {
   return runner.directory / "trainings" / cell.training;
 }
 
-Kept::Kept(const std::vector<PlannedCell>& cells, const Runner& runner) {
-  if (runner.directory.empty() || cells.empty()) return;
+std::map<std::string, Record> kept_records(const std::vector<PlannedCell>& cells, const Runner& runner) {
+  std::map<std::string, Record> records;
+  if (runner.directory.empty() || cells.empty()) return records;
   const auto here =
       train::machine_of(backend_for(runner, cells.front().options).place, runner.backend.libraries);
   struct Foreign {
@@ -248,22 +240,23 @@ Kept::Kept(const std::vector<PlannedCell>& cells, const Runner& runner) {
     return !is_of_here(record, here, train::inspect(cell.options, backend_for(runner, cell.options)));
   };
   for (const PlannedCell& cell : cells) {
-    if (auto record = readable(record_path(runner, cell)); record && record->status == "complete") {
-      if (is_foreign(record_path(runner, cell), cell, *record))
-        foreign.push_back({record_path(runner, cell), record->created});
+    if (auto record = readable(record_path(runner, cell.id)); record && record->status == "complete") {
+      if (is_foreign(record_path(runner, cell.id), cell, *record))
+        foreign.push_back({record_path(runner, cell.id), record->created});
       else
-        records_.emplace(cell.id, std::move(*record));
+        records.emplace(cell.id, std::move(*record));
     }
     const auto training = training_directory(runner, cell);
     if (training.empty() || train::checkpoints_in(training).empty()) continue;
     if (const auto begun = readable(training / "record.json"); begun && is_foreign(training, cell, *begun))
       foreign.push_back({training, begun->created});
   }
-  if (foreign.empty()) return;
+  if (foreign.empty()) return records;
   const auto earlier = runner.directory / kSetAside;
   fs::create_directories(earlier);
   for (const auto& [path, created] : foreign)
     fs::rename(path, earlier / fmt::format("{}-{}", created, path.filename().string()));
+  return records;
 }
 
 void require_own_records(const std::vector<PlannedCell>& cells, const fs::path& directory) {
@@ -274,11 +267,6 @@ void require_own_records(const std::vector<PlannedCell>& cells, const fs::path& 
   }
 }
 
-std::optional<Record> Kept::take(const std::string& id) {
-  auto node = records_.extract(id);
-  return node.empty() ? std::nullopt : std::optional<Record>(std::move(node.mapped()));
-}
-
 bool can_go_on(const Runner& runner, const PlannedCell& cell) {
   const auto training = training_directory(runner, cell);
   if (training.empty()) return false;
@@ -287,7 +275,7 @@ bool can_go_on(const Runner& runner, const PlannedCell& cell) {
   // Killed between its last checkpoint and its record: the last epoch is trained again. Also, a search with
   // other rungs may have trained further than this cell does.
   if (record && !record->epochs.empty()) {
-    const auto end = train::inspect(cell.options, backend_for(runner, cell.options)).updates;
+    const auto end = train::inspect(cell.options, backend_for(runner, cell.options)).resolved.end;
     if (record->epochs.back().updates >= end) remove_useless(checkpoints, end);
   }
   if (record && !checkpoints.empty()) return true;
@@ -303,7 +291,7 @@ std::vector<PlannedCell> spare_cells(const std::vector<PlannedCell>& cells) {
     const auto [found, is_new] = by_key.try_emplace(set_up_of(cell), spares.size());
     if (is_new) {
       PlannedCell& spare = spares.emplace_back(cell);
-      spare.id = id_of_spare(cell.id, 0);
+      spare.id = cell.id.substr(0, cell.id.rfind("-r")) + "-spare";  // and "-spare2"
       spare.is_spare = true;
       spare.options.least_window_seconds = 0;
       if (spare.options.window_steps > 0) {

@@ -20,7 +20,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,7 +34,7 @@ namespace paceline::study {
 // unfinished trainings.
 
 /// directory/records/<id>.json
-[[nodiscard]] std::filesystem::path record_path(const Runner& runner, const PlannedCell& cell);
+[[nodiscard]] std::filesystem::path record_path(const Runner& runner, const std::string& id);
 
 /// The backend that runs the cell, over all processes that take part in it.
 [[nodiscard]] train::Backend backend_for(const Runner& runner, const train::Options& options);
@@ -50,18 +49,11 @@ inline constexpr const char* kSetAside = "earlier";
 
 /// Complete records by cell id. Records and trainings of these cells from another program, machine or data
 /// set are moved to directory/earlier.
-class Kept {
- public:
-  /// Errors   Error(usage) when a record or training of a cell has other settings: it may be hours of
-  ///          somebody's measuring, and is never overwritten
-  Kept(const std::vector<PlannedCell>& cells, const Runner& runner);
-
-  /// Moves the record out; later calls return nothing.
-  [[nodiscard]] std::optional<measure::Record> take(const std::string& id);
-
- private:
-  std::map<std::string, measure::Record> records_;
-};
+///
+/// Errors   Error(usage) when a record or training of a cell has other settings: it may be hours of
+///          somebody's measuring, and is never overwritten
+[[nodiscard]] std::map<std::string, measure::Record> kept_records(const std::vector<PlannedCell>& cells,
+                                                                  const Runner& runner);
 
 /// Whether the cell's training can continue from a checkpoint. Prepares its directory: removes a record
 /// without a checkpoint, and a checkpoint of a finished training.

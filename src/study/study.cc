@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <iterator>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/topology.h"
 #include "measure/disturbance.h"
+#include "train/prepare/memory.h"
 
 namespace paceline::study {
 namespace {
@@ -35,8 +36,7 @@ void warm_up(Options& options, const ConvergeAxes& axes) {
 
 /// One remedy: its name in --variants, its name in tables, and what it changes. In the order of application.
 struct Remedy {
-  const char* word;
-  const char* name;
+  std::string_view word, name;
   void (*apply)(Options& options, const ConvergeAxes& axes);
 };
 
@@ -95,12 +95,6 @@ bool is_given(const std::vector<measure::Setting>& given, measure::Setting setti
   return std::find(given.begin(), given.end(), setting) != given.end();
 }
 
-/// Threads of each of a sweep's workers. No other cell runs on the cores.
-int threads_alone(const train::Options& base, const Axes& axes) {
-  if (base.threads > 0) return base.threads;
-  return axes.cores_each ? axes.cores_each(1) : base::usable_cores();
-}
-
 bool is_same_set_up(const PlannedCell& sweep, const PlannedCell& scale) {
   return scale.options.workers == 1 && scale.options.local_batch == sweep.options.local_batch &&
          scale.options.global_batch == 0 && scale.repeat == sweep.repeat;
@@ -113,7 +107,8 @@ void measure_once(std::vector<PlannedCell>& sweep, std::vector<PlannedCell>& sca
                   const StudyOptions& options, const train::Options& base) {
   if (scale.empty() || options.sweep.repeats != options.scale.repeats) return;
   const int threads = scale.front().options.threads;  // the same in all of them
-  if (threads_alone(base, options.scale) != threads) return;
+  // A sweep's worker has all cores for itself.
+  if ((base.threads > 0 ? base.threads : cores_of_each(options.scale.cores_each, 1)) != threads) return;
   for (PlannedCell& cell : sweep)
     cell.options.threads = threads;  // the same here, so that all can be compared
   std::erase_if(sweep, [&](const PlannedCell& cell) {
@@ -127,6 +122,27 @@ void measure_once(std::vector<PlannedCell>& sweep, std::vector<PlannedCell>& sca
 }
 
 }  // namespace
+
+int cores_of_each(const CoresEach& each, int workers) {
+  return each ? each(workers) : base::usable_cores() / workers;
+}
+
+train::Options with_smallest_batch(train::Options options) {
+  options.local_batch = train::batch_unit(options);
+  options.global_batch = 0;
+  return options;
+}
+
+std::string file_part(std::string_view name, std::string_view kept) {
+  std::string text;
+  for (const char letter : name) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) != 0 || kept.find(letter) != kept.npos)
+      text += letter;
+    else if (!text.empty() && text.back() != '-')
+      text += '-';
+  }
+  return text;
+}
 
 std::vector<std::string> converge_variants() {
   // Each variant adds one remedy; the last has all of them. LARS already normalises each layer, so its
@@ -157,10 +173,9 @@ std::string variant_name(std::string_view words) {
   std::string name;
   for (const std::string& piece : pieces) {
     if (std::count(pieces.begin(), pieces.end(), piece) > 1)
-      base::fail(base::ErrorKind::usage, "has '{}' twice in '{}'; leave one out", piece, words);
+      train::refuse_options("has '{}' twice in '{}'; leave one out", piece, words);
     const auto equals = piece.find('=');
-    const auto known = std::find_if(kRemedies.begin(), kRemedies.end(),
-                                    [&](const Remedy& remedy) { return remedy.word == piece; });
+    const auto known = std::ranges::find(kRemedies, piece, &Remedy::word);
     std::string said;
     if (known != kRemedies.end()) {
       said = known->name;
@@ -170,8 +185,7 @@ std::string variant_name(std::string_view words) {
       std::vector<std::string> names;
       for (const Remedy& remedy : kRemedies) names.emplace_back(remedy.word);
       const auto near = base::nearest_name(piece, names);
-      base::fail(
-          base::ErrorKind::usage,
+      train::refuse_options(
           "has '{}', which is not a remedy{}; a variant is {} (several joined by +), or an option with its "
           "value, such as linear+warmup+weight-decay=1e-4",
           piece, near ? fmt::format(" (did you mean {}?)", *near) : "", remedy_words());
@@ -194,19 +208,16 @@ void apply_variant(train::Options& options, const std::string& variant, const Co
   for (const Remedy& remedy : kRemedies)
     if (has(pieces, remedy.name)) remedy.apply(options, axes);
   for (const std::string& piece : pieces) {
-    if (std::any_of(kRemedies.begin(), kRemedies.end(),
-                    [&](const Remedy& remedy) { return remedy.name == piece; }))
-      continue;
+    if (std::ranges::find(kRemedies, piece, &Remedy::name) != kRemedies.end()) continue;
     const auto change = axes.changes.find(piece);
     if (change == axes.changes.end())
-      base::fail(base::ErrorKind::usage, "variant '{}' is unknown: '{}' is not a remedy; known are {}",
-                 variant, piece, remedy_words());
+      train::refuse_options("variant '{}' is unknown: '{}' is not a remedy; known are {}", variant, piece,
+                            remedy_words());
     change->second(options);
   }
   if (has(pieces, "momentum correction") && options.rule.kind != engine::UpdateKind::lars)
-    base::fail(base::ErrorKind::usage,
-               "variant '{}': momentum correction changes nothing without LARS; add lars, or leave it out",
-               variant);
+    train::refuse_options(
+        "variant '{}': momentum correction changes nothing without LARS; add lars, or leave it out", variant);
 }
 
 std::vector<PlannedCell> subset(const std::vector<PlannedCell>& cells,
@@ -233,8 +244,7 @@ std::vector<measure::Record> run_subset(const std::vector<PlannedCell>& cells,
 }
 
 bool was_stopped(const std::vector<measure::Record>& records) {
-  return std::any_of(records.begin(), records.end(),
-                     [](const measure::Record& record) { return record.status == "interrupted"; });
+  return std::ranges::count(records, "interrupted", &measure::Record::status) > 0;
 }
 
 void apply_quick(train::Options& base, StudyOptions& options, const std::vector<measure::Setting>& given) {
@@ -251,11 +261,9 @@ void apply_quick(train::Options& base, StudyOptions& options, const std::vector<
   }
   if (!is_given(given, "workers")) {
     // Workers that share a core answer no question of this study.
-    const auto has_core = [&](int workers) {
-      return options.scale.cores_each ? options.scale.cores_each(workers) > 0
-                                      : workers <= base::usable_cores();
-    };
-    std::erase_if(options.scale.workers, [&](int workers) { return workers > 2 && !has_core(workers); });
+    std::erase_if(options.scale.workers, [&](int workers) {
+      return workers > 2 && cores_of_each(options.scale.cores_each, workers) < 1;
+    });
   }
   if (!is_given(given, "mode")) options.scale.mode = "both";
   if (!is_given(given, "epochs")) base.epochs = 3;

@@ -26,6 +26,8 @@ namespace paceline::study {
 
 /// Returns how many cores each of a cell's `workers` has; 0: there are more workers than cores.
 using CoresEach = std::function<int(int workers)>;
+/// The same; without `each` this process's cores are divided.
+[[nodiscard]] int cores_of_each(const CoresEach& each, int workers);
 
 /// What is varied. Lists are in the order in which tables show them; repeats are interleaved (all cells once,
 /// then again).
@@ -171,6 +173,12 @@ struct PlannedCell {
 /// all-reduce does not run on the host. `quick`: all cells together take five seconds.
 [[nodiscard]] std::vector<PlannedCell> comm_cells(const train::Options& base, const Axes& axes, bool quick);
 [[nodiscard]] std::vector<PlannedCell> converge_cells(const train::Options& base, const ConvergeAxes& axes);
+
+/// `options` with the smallest batch that they allow, to look at model and data.
+[[nodiscard]] train::Options with_smallest_batch(train::Options options);
+
+/// `name` as part of a file name: what is neither letter, digit nor in `kept` becomes one dash.
+[[nodiscard]] std::string file_part(std::string_view name, std::string_view kept = {});
 
 /// The options of `cell` with `command`, the command line of this run, for its record.
 [[nodiscard]] train::Options as_run(const PlannedCell& cell, const std::string& command);

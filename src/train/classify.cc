@@ -18,10 +18,8 @@
 #include "graph/layout.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/evaluate.h"
+#include "train/evaluate_checkpoint.h"
 #include "train/given/names.h"
-#include "train/prepare/kernels.h"
-#include "train/prepare/memory.h"
-#include "train/prepare/prepare.h"
 
 namespace paceline::train {
 namespace {
@@ -34,9 +32,8 @@ std::vector<std::pair<std::string, double>> likeliest(std::span<const double> lo
   std::vector<std::size_t> order(logits.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto kept = std::min(top, order.size());
-  std::partial_sort(
-      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(),
-      [&](std::size_t a, std::size_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+  std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(kept), {},
+                            [&](std::size_t i) { return std::pair(-logits[i], i); });
   double total = 0;
   for (const double logit : logits) total += std::exp(logit - logits[order.front()]);
   std::vector<std::pair<std::string, double>> chosen;
@@ -85,7 +82,7 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
   const auto& seen = info.data;
   auto found = data::find_images(request.images);
 
-  Options options = asked;
+  Options options = as_evaluated(asked);
   options.model = info.model;
   // A processor computes no fp16, and fp32 has all of its numbers.
   const bool is_elsewhere =
@@ -93,11 +90,6 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
   if (options.precision == "auto" && !info.precision.empty())
     options.precision = is_elsewhere ? name(engine::Precision::f32) : info.precision;
   options.workers = 1;
-  options.global_batch = 0;
-  options.epochs = 0;
-  options.steps = 1;
-  options.rule = {.momentum = 0, .weight_decay = 0};  // no optimizer state
-  options.pin = false;
   options.loader_threads = base::usable_cores();
 
   const auto make_set = [&] {
@@ -113,17 +105,17 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
   source.class_names = seen.classes;
   source.mean = seen.mean;
   source.stddev = seen.stddev;
-  const RunConditions conditions{.train_samples = std::max(set.size(), kMostAtOnce * options.test_views),
-                                 .cores = base::usable_cores(),
-                                 .auto_precision = backend.auto_precision,
-                                 .processes = 1,
-                                 .sharers = 1};
-  const auto limits = memory_limits(backend, 1);
+  const RunParts parts{graph,
+                       source,
+                       backend,
+                       {.train_samples = std::max(set.size(), kMostAtOnce * options.test_views),
+                        .cores = base::usable_cores(),
+                        .auto_precision = backend.auto_precision},
+                       memory_limits(backend, 1)};
   options.local_batch = std::clamp<std::int64_t>(set.size(), 1, kMostAtOnce) * options.test_views;
-  const auto fits =
-      largest_local_batch(options, graph, source, backend, conditions, limits, options.local_batch);
+  const auto fits = largest_local_batch(options, parts, options.local_batch);
   options.local_batch = std::max<std::int64_t>(fits, options.test_views);
-  auto resolved = resolve(options, conditions);
+  auto resolved = resolve(options, parts.conditions);
   ImagesToClassify all{
       .images = set.size(),
       .description = fmt::format(
@@ -132,48 +124,31 @@ void classify_images(const Options& asked, const ClassifyRequest& request, const
           seen.evaluated.height, seen.evaluated.width, base::counted(set.size(), "image"),
           name(resolved.precision)),
       .classes = seen.classes,
-      .notes = {},
       .faults = std::move(found.faults)};
   if (found.passed_over > 0)
     all.notes.push_back(
         fmt::format("skipped: {} not end in {}",
                     base::counted(found.passed_over, "file whose name does", "files whose names do"),
                     data::kImageEndings));
-  if (set.size() > 0) {
-    require_memory(options, resolved, graph, source, backend, conditions,
-                   plan_run(options, resolved, graph, source, backend, limits), limits, false);
-    const auto kernels = backend.machine->prepare(graph, planning_options(options, resolved, backend),
-                                                  kernel_request(options, info.algorithms));
-    resolved.algorithms = kernels.algorithms;
-    if (!kernels.passed_over.empty()) all.notes.push_back(kernels.note);
-  }
+  if (set.size() > 0) prepare_evaluation(info, options, resolved, parts, all.notes);
   begin(all);
   if (set.size() == 0) return;
-  const auto engine = backend.machine->compile(graph, compile_options(options, resolved, backend, 0));
-  read_weights(info.path, engine->graph(), engine->layout(), engine->weights(), options.use_ema);
-  engine->weights_changed();
-
+  const auto engine = engine_with_weights(info.path, options, resolved, graph, backend, 0);
   const int views = options.test_views;
-  const auto classes = static_cast<std::size_t>(graph.classes());
-  auto loading = evaluation_options(set.size(), resolved.engine_batch, views, 0, 1, false);
+  auto loading = evaluation_options(options, resolved, set.size(), 0);
   loading.threads = options.loader_threads;
   loading.passes = 1;
   const data::Augment augment(seen.evaluated, {.mean = seen.mean, .stddev = seen.stddev});
   data::EvaluationBatches batches(set, augment, loading);
-  std::vector<double> logits(static_cast<std::size_t>(loading.batch) * classes);
-  while (const auto* batch = stop.stop_requested() ? nullptr : batches.next()) {
-    (void)engine->evaluate(batch->images, batch->labels, static_cast<int>(batch->count()), views, logits);
-    for (std::int64_t i = 0; i < batch->count(); ++i) {
-      ClassifiedImage image{.file = set.sample_name(batch->first + i),
-                            .path = set.path_below(batch->first + i),
-                            .fault = set.fault(batch->first + i),
-                            .classes = {}};
-      if (image.fault.empty())
-        image.classes = likeliest(std::span(logits).subspan(static_cast<std::size_t>(i) * classes, classes),
-                                  static_cast<std::size_t>(request.top), seen.classes);
-      take(image);
-    }
-  }
+  (void)evaluate_samples(
+      batches, views, *engine, stop,
+      [&](std::int64_t index, std::int32_t /*label*/, std::span<const double> logits) {
+        ClassifiedImage image{
+            .file = set.sample_name(index), .path = set.path_below(index), .fault = set.fault(index)};
+        if (image.fault.empty())
+          image.classes = likeliest(logits, static_cast<std::size_t>(request.top), seen.classes);
+        take(image);
+      });
 }
 
 }  // namespace paceline::train

@@ -35,11 +35,12 @@ bool is_in_five(std::span<const double> logits, std::int32_t label) {
 }
 
 ImageStore::ImageStore(const Job& job, const data::Augment& augment, engine::Engine& engine)
-    : job_(job), engine_(engine) {
-  const StoredImages& stored = job.resolved.stored;
-  base::expects(stored.total() > 0, "the engine has room for images");
-  validation_.first = stored.train;
-  test_.first = stored.train + stored.validation;
+    : source_(job.source), engine_(engine) {
+  const auto& [train, validation, test] = job.resolved.stored;
+  base::expects(job.resolved.stored.total() > 0, "the engine has room for images");
+  train_.room = train;
+  validation_ = {.first = train, .room = validation};
+  test_ = {.first = train + validation, .room = test};
   engine.set_byte_values(augment.byte_values());
 }
 
@@ -48,24 +49,15 @@ std::int64_t ImageStore::planned_bytes(const StoredImages& stored) {
   return stored.total() * static_cast<std::int64_t>(sizeof(std::int32_t)) + kChunkBytes;
 }
 
-const ImageStore::Part& ImageStore::train() {
-  return fill(train_, *job_.source.train, 0, job_.source.train->size());
-}
-const ImageStore::Part& ImageStore::validation(std::int64_t begin, std::int64_t end) {
-  base::expects(end - begin <= job_.resolved.stored.validation, "there is room for the validation part");
-  return fill(validation_, *job_.source.validation, begin, end);
-}
-const ImageStore::Part& ImageStore::test(std::int64_t begin, std::int64_t end) {
-  base::expects(end - begin <= job_.resolved.stored.test, "there is room for the part of the test set");
-  return fill(test_, *job_.source.test, begin, end);
+const ImageStore::Part& ImageStore::part_of(const data::Dataset& set, std::int64_t begin, std::int64_t end) {
+  Part& part = &set == source_.train.get() ? train_ : &set == source_.test.get() ? test_ : validation_;
+  base::expects(end - begin <= part.room, "there is room for the part");
+  if (!part.is_there) fill(part, set, begin, end);
+  base::expects(static_cast<std::int64_t>(part.labels.size()) == end - begin, "a part stays the same");
+  return part;
 }
 
-const ImageStore::Part& ImageStore::fill(Part& part, const data::Dataset& set, std::int64_t begin,
-                                         std::int64_t end) {
-  if (part.is_there) {
-    base::expects(static_cast<std::int64_t>(part.labels.size()) == end - begin, "a part stays the same");
-    return part;
-  }
+void ImageStore::fill(Part& part, const data::Dataset& set, std::int64_t begin, std::int64_t end) {
   const std::int64_t image = set.format().bytes();
   const std::int64_t at_once =
       std::clamp<std::int64_t>(kChunkBytes / image, 1, std::max<std::int64_t>(1, end - begin));
@@ -80,13 +72,14 @@ const ImageStore::Part& ImageStore::fill(Part& part, const data::Dataset& set, s
     engine_.store_images(part.first + done, std::span(pixels).first(static_cast<std::size_t>(count * image)));
   }
   part.is_there = true;
-  return part;
 }
 
-data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch, int views, int rank,
-                                           int world, bool is_sharded) {
-  const auto part = data::evaluation_part(test_samples, rank, world, is_sharded ? batch / views : 1);
-  return {.begin = part.begin, .end = part.end, .batch = batch / views, .views = views, .threads = 0};
+data::EvaluationOptions evaluation_options(const Options& options, const Resolved& resolved,
+                                           std::int64_t samples, int rank) {
+  const int views = options.test_views;
+  const std::int64_t batch = resolved.engine_batch / views;
+  const auto part = data::evaluation_part(samples, rank, resolved.workers, options.shard > 0 ? batch : 1);
+  return {.begin = part.begin, .end = part.end, .batch = batch, .views = views, .threads = 0};
 }
 
 bool is_evaluated(const Job& job, const Counters& counters) {
@@ -109,23 +102,33 @@ std::int64_t planned_evaluations(const Job& job, std::int64_t done) {
   return count;
 }
 
-std::optional<EvaluatedSums> evaluate(data::EvaluationBatches& batches, int views, engine::Engine& engine,
-                                      comm::Communicator& communicator, const std::stop_token& stop) {
-  engine::LossSums sums;
+engine::LossSums evaluate_samples(data::EvaluationBatches& batches, int views, engine::Engine& engine,
+                                  const std::stop_token& stop, const TakeSample& take) {
   const auto classes = static_cast<std::size_t>(engine.graph().classes());
-  const bool has_five = classes >= kLeastForTopFive;
-  double in_five = 0;
+  engine::LossSums sums;
   std::vector<double> logits;
-  while (!stop.stop_requested()) {
-    const auto* batch = batches.next();
-    if (batch == nullptr) break;
+  while (const auto* batch = stop.stop_requested() ? nullptr : batches.next()) {
     const int count = static_cast<int>(batch->count());
-    if (has_five) logits.resize(static_cast<std::size_t>(count) * classes);
+    if (take) logits.resize(batch->labels.size() * classes);
     sums += batch->draws.empty() ? engine.evaluate(batch->images, batch->labels, count, views, logits)
                                  : engine.evaluate_draws(batch->draws, batch->labels, count, views, logits);
-    for (std::size_t i = 0; has_five && i < batch->labels.size(); ++i)
-      in_five += is_in_five(std::span(logits).subspan(i * classes, classes), batch->labels[i]) ? 1 : 0;
+    for (std::size_t i = 0; take && i < batch->labels.size(); ++i)
+      take(batch->first + static_cast<std::int64_t>(i), batch->labels[i],
+           std::span(logits).subspan(i * classes, classes));
   }
+  return sums;
+}
+
+std::optional<EvaluatedSums> evaluate(data::EvaluationBatches& batches, int views, engine::Engine& engine,
+                                      comm::Communicator& communicator, const std::stop_token& stop) {
+  const bool has_five = engine.graph().classes() >= kLeastForTopFive;
+  double in_five = 0;
+  TakeSample count;
+  if (has_five)
+    count = [&](std::int64_t /*index*/, std::int32_t label, std::span<const double> logits) {
+      in_five += is_in_five(logits, label) ? 1 : 0;
+    };
+  const auto sums = evaluate_samples(batches, views, engine, stop, count);
   double stops = stop.stop_requested() ? 1 : 0;
   communicator.all_reduce(std::span(&stops, 1), comm::Reduce::sum);
   if (stops > 0) return std::nullopt;
@@ -153,8 +156,7 @@ std::optional<graph::Graph> make_evaluation_graph(const graph::Graph& graph, con
   if (trained == evaluated) return std::nullopt;
   auto other = graph::for_input(graph, evaluated);
   if (!other)
-    base::fail(
-        base::ErrorKind::usage,
+    refuse_options(
         "data '{}': model '{}' has a layer over all pixels, so that it takes images of {}x{} alone, and "
         "none of {}x{}; leave eval-size out, or take a model that ends with a global pool",
         source.spec, graph.name, trained.height, trained.width, evaluated.height, evaluated.width);
@@ -165,9 +167,9 @@ Evaluator::Evaluator(const Job& job, const data::Augment& augment, engine::Engin
                      comm::Communicator& communicator, ImageStore* store, SlowWeights& slow)
     : job_(job), augment_(augment), engine_(engine), communicator_(communicator), store_(store), slow_(slow) {
   if (job.evaluation_graph == nullptr || job.options.window_steps != 0) return;
-  const int local_rank = communicator.rank() - job.backend.place.process * job.resolved.local_workers;
   other_engine_ = job.backend.machine->compile(
-      *job.evaluation_graph, evaluation_compile_options(job.options, job.resolved, job.backend, local_rank));
+      *job.evaluation_graph, evaluation_compile_options(job.options, job.resolved, job.backend,
+                                                        job.local_rank(communicator.rank())));
   other_engine_->warm_up({.views = job.options.test_views});
   other_augment_.emplace(job.source.evaluated_format(),
                          data::AugmentOptions{.mean = job.source.mean, .stddev = job.source.stddev});
@@ -184,107 +186,88 @@ engine::Engine& Evaluator::engine_now() {
 std::optional<EvaluatedSums> Evaluator::evaluate_on(const data::Dataset& set,
                                                     std::optional<data::EvaluationBatches>& batches,
                                                     std::int64_t passes) {
+  const auto reads = job_.test_reads.reads();
   if (!batches) {
-    auto options = evaluation_options(set.size(), job_.resolved.engine_batch, job_.options.test_views,
-                                      communicator_.rank(), communicator_.size(), job_.options.shard > 0);
+    auto options = evaluation_options(job_.options, job_.resolved, set.size(), communicator_.rank());
     options.pool = &job_.pool;
     options.passes = passes;
-    // The set is evaluated once more, but not read again: the store has kept it since the first time.
-    const auto reads = job_.test_reads.reads();
-    if (store_ != nullptr) use_stored(set, options);
+    if (store_ != nullptr) {
+      const auto& part = store_->part_of(set, options.begin, options.end);
+      options.draws = true;
+      options.first_draw = part.first;
+      options.labels = part.labels;
+    }
     batches.emplace(set, other_augment_ ? *other_augment_ : augment_, options);
-    if (store_ != nullptr && &set == &job_.test_reads && job_.test_reads.reads() == reads)
-      job_.test_reads.count(batches->samples());
-  } else if (store_ != nullptr && &set == &job_.test_reads) {
-    job_.test_reads.count(batches->samples());
   }
+  // The set is evaluated once more, but not read again: the store has kept it since the first time.
+  if (store_ != nullptr && &set == &job_.test_reads && job_.test_reads.reads() == reads)
+    job_.test_reads.count(batches->samples());
   const auto sums =
       train::evaluate(*batches, job_.options.test_views, engine_now(), communicator_, job_.stop);
   if (!sums) batches.reset();  // it stopped in the middle of a pass
   return sums;
 }
 
-void Evaluator::use_stored(const data::Dataset& set, data::EvaluationOptions& options) {
-  const bool is_test = &set == job_.source.test.get();
-  const auto& part =
-      is_test ? store_->test(options.begin, options.end) : store_->validation(options.begin, options.end);
-  options.draws = true;
-  options.first_draw = part.first;
-  options.labels = part.labels;
+template <typename Evaluate>
+auto Evaluator::with_average(const Evaluate& evaluate) {
+  slow_.exchange(engine_);
+  auto result = evaluate();
+  slow_.exchange(engine_);
+  return result;
 }
 
-std::optional<TestFigures> Evaluator::test() {
+std::optional<measure::TestSetRecord> Evaluator::test() {
   const auto test = evaluate_on(*job_.source.test, test_batches_, slow_.has_average() ? 2 : 1);
   if (!test) return std::nullopt;
-  TestFigures figures{.loss = mean_loss(*test), .accuracy = hit_rate(*test), .top_5 = top_5(*test)};
-  if (!slow_.has_average()) return figures;
-  slow_.exchange(engine_);
-  const auto averaged = evaluate_on(*job_.source.test, test_batches_, 0);
-  slow_.exchange(engine_);
+  measure::TestSetRecord result;
+  result.loss = mean_loss(*test);
+  result.accuracy = hit_rate(*test);
+  result.top_5 = top_5(*test);
+  if (!slow_.has_average()) return result;
+  const auto averaged = with_average([this] { return evaluate_on(*job_.source.test, test_batches_, 0); });
   if (!averaged) return std::nullopt;
-  figures.averaged_loss = mean_loss(*averaged);
-  figures.averaged_accuracy = hit_rate(*averaged);
-  return figures;
+  result.ema_loss = mean_loss(*averaged);
+  result.ema_accuracy = hit_rate(*averaged);
+  return result;
 }
 
 bool Evaluator::evaluate(measure::EpochRecord& epoch, std::int64_t test_passes) {
-  if (!last_ || last_->updates != epoch.updates) {
-    auto fresh = epoch;
-    if (!evaluate_all(fresh, test_passes)) return false;
-    last_ = fresh;
+  if (last_update_ != epoch.updates) {
+    const bool has_average = slow_.has_average();
+    const auto trained = evaluate_sets(has_average ? 2 * test_passes : test_passes);
+    if (!trained) return false;
+    const auto averaged = has_average ? with_average([this] { return evaluate_sets(0); }) : Sums{};
+    if (!averaged) return false;
+    last_update_ = epoch.updates;
+    last_ = *trained;
+    last_averaged_ = *averaged;
   }
-  epoch.test_loss = last_->test_loss;
-  epoch.test_accuracy = last_->test_accuracy;
-  epoch.test_top_5 = last_->test_top_5;
-  epoch.validation_loss = last_->validation_loss;
-  epoch.validation_accuracy = last_->validation_accuracy;
-  epoch.validation_top_5 = last_->validation_top_5;
-  epoch.ema_test_loss = last_->ema_test_loss;
-  epoch.ema_test_accuracy = last_->ema_test_accuracy;
-  epoch.ema_validation_loss = last_->ema_validation_loss;
-  epoch.ema_validation_accuracy = last_->ema_validation_accuracy;
+  const auto fill = [](const std::optional<EvaluatedSums>& sums, auto& loss, auto& accuracy) {
+    if (!sums) return;
+    loss = mean_loss(*sums);
+    accuracy = hit_rate(*sums);
+  };
+  fill(last_.test, epoch.test_loss, epoch.test_accuracy);
+  fill(last_.validation, epoch.validation_loss, epoch.validation_accuracy);
+  fill(last_averaged_.test, epoch.ema_test_loss, epoch.ema_test_accuracy);
+  fill(last_averaged_.validation, epoch.ema_validation_loss, epoch.ema_validation_accuracy);
+  if (last_.test) epoch.test_top_5 = top_5(*last_.test);
+  if (last_.validation) epoch.validation_top_5 = top_5(*last_.validation);
   return true;
 }
 
-bool Evaluator::evaluate_all(measure::EpochRecord& epoch, std::int64_t test_passes) {
-  if (!slow_.has_average()) return evaluate_once(epoch, test_passes);
-  auto trained = epoch;
-  if (!evaluate_once(trained, 2 * test_passes)) return false;
-  measure::EpochRecord averaged;
-  slow_.exchange(engine_);
-  const bool is_done = evaluate_once(averaged, 0);
-  slow_.exchange(engine_);
-  if (!is_done) return false;
-  epoch = trained;
-  epoch.ema_test_loss = averaged.test_loss;
-  epoch.ema_test_accuracy = averaged.test_accuracy;
-  epoch.ema_validation_loss = averaged.validation_loss;
-  epoch.ema_validation_accuracy = averaged.validation_accuracy;
-  return true;
-}
-
-bool Evaluator::evaluate_once(measure::EpochRecord& epoch, std::int64_t test_passes) {
+std::optional<Evaluator::Sums> Evaluator::evaluate_sets(std::int64_t test_passes) {
   const bool has_validation = job_.source.validation != nullptr;
-  std::optional<EvaluatedSums> test, validation;
+  Sums sums;
   if (test_policy(job_.options, has_validation) == TestSet::every) {
-    test = evaluate_on(*job_.source.test, test_batches_, test_passes);
-    if (!test) return false;
+    sums.test = evaluate_on(*job_.source.test, test_batches_, test_passes);
+    if (!sums.test) return std::nullopt;
   }
   if (has_validation) {
-    validation = evaluate_on(*job_.source.validation, validation_batches_, 0);
-    if (!validation) return false;
+    sums.validation = evaluate_on(*job_.source.validation, validation_batches_, 0);
+    if (!sums.validation) return std::nullopt;
   }
-  if (test) {
-    epoch.test_loss = mean_loss(*test);
-    epoch.test_accuracy = hit_rate(*test);
-    epoch.test_top_5 = top_5(*test);
-  }
-  if (validation) {
-    epoch.validation_loss = mean_loss(*validation);
-    epoch.validation_accuracy = hit_rate(*validation);
-    epoch.validation_top_5 = top_5(*validation);
-  }
-  return true;
+  return sums;
 }
 
 }  // namespace paceline::train

@@ -3,6 +3,7 @@
 /// Evaluates a test or validation set exactly: every sample once, whatever the number of workers.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,7 +17,6 @@
 #include "engine/engine.h"
 #include "measure/record.h"
 #include "train/given/job.h"
-#include "train/record/gather.h"
 #include "train/step/slow_weights.h"
 
 namespace paceline::train {
@@ -33,34 +33,32 @@ class ImageStore {
   /// Images of a set on the device.
   struct Part {
     std::int64_t first = 0;  ///< the draw index of its first image
+    std::int64_t room = 0;   ///< for so many images
     std::vector<std::int32_t> labels;
     bool is_there = false;
   };
-  // The first call of each function reads the images and copies them to the device.
-  //
-  // Errors   Error(data) for an image that cannot be read
-
-  [[nodiscard]] const Part& train();
-  /// Samples [begin, end) of the set; the same at every call.
-  [[nodiscard]] const Part& validation(std::int64_t begin, std::int64_t end);
-  [[nodiscard]] const Part& test(std::int64_t begin, std::int64_t end);
+  /// Samples [begin, end) of a set of the source; the same at every call. The first call reads the images and
+  /// copies them to the device.
+  ///
+  /// Errors   Error(data) for an image that cannot be read
+  [[nodiscard]] const Part& part_of(const data::Dataset& set, std::int64_t begin, std::int64_t end);
 
   /// What one worker holds on the host, for the memory plan.
   [[nodiscard]] static std::int64_t planned_bytes(const StoredImages& stored);
 
  private:
-  const Part& fill(Part& part, const data::Dataset& set, std::int64_t begin, std::int64_t end);
+  void fill(Part& part, const data::Dataset& set, std::int64_t begin, std::int64_t end);
 
-  const Job& job_;
+  const data::Source& source_;
   engine::Engine& engine_;
   Part train_, validation_, test_;
 };
 
-/// Loader options for `rank`'s part of the test set, for an engine with batches of `batch` images. It starts
-/// no threads, since those of the training loaders are idle. `is_sharded`: the figures must be the same bits
-/// for any number of workers, so each rank evaluates whole batches.
-[[nodiscard]] data::EvaluationOptions evaluation_options(std::int64_t test_samples, std::int64_t batch,
-                                                         int views, int rank, int world, bool is_sharded);
+/// Loader options for `rank`'s part of a set of `samples`. It starts no threads, since those of the training
+/// loaders are idle. With --shard the figures must be the same bits for any number of workers, so each rank
+/// evaluates whole batches.
+[[nodiscard]] data::EvaluationOptions evaluation_options(const Options& options, const Resolved& resolved,
+                                                         std::int64_t samples, int rank);
 
 /// Whether the weights are evaluated at `counters`: the epoch that ends there is, or --evaluate-steps says
 /// so.
@@ -76,6 +74,16 @@ inline constexpr int kLeastForTopFive = 20;
 struct EvaluatedSums : engine::LossSums {
   std::optional<std::int64_t> correct_in_5 = {};  ///< none below kLeastForTopFive classes
 };
+
+/// Takes a sample of a data set by its index, with its label and its logits [classes].
+using TakeSample =
+    std::function<void(std::int64_t index, std::int32_t label, std::span<const double> logits)>;
+
+/// Evaluates `batches` with the engine's weights, until `stop` is requested. If `take` is not empty it gets
+/// each sample.
+[[nodiscard]] engine::LossSums evaluate_samples(data::EvaluationBatches& batches, int views,
+                                                engine::Engine& engine, const std::stop_token& stop,
+                                                const TakeSample& take);
 
 /// Evaluates `batches` (this rank's part of the test set) with the engine's weights and adds sums and counts
 /// over ranks. Returns nothing if any rank was asked to stop (`stop`); then it ends after the current batch.
@@ -110,18 +118,24 @@ class Evaluator {
 
   /// Evaluates the whole test set once; nothing if the run was asked to stop. Collective; the same figures on
   /// every rank.
-  [[nodiscard]] std::optional<TestFigures> test();
+  [[nodiscard]] std::optional<measure::TestSetRecord> test();
 
  private:
-  [[nodiscard]] bool evaluate_all(measure::EpochRecord& epoch, std::int64_t test_passes);
-  [[nodiscard]] bool evaluate_once(measure::EpochRecord& epoch, std::int64_t test_passes);
+  /// What an evaluation of one set of weights gave; a set that was not to be evaluated has no sums.
+  struct Sums {
+    std::optional<EvaluatedSums> test, validation;
+  };
+  /// Nothing if the run was asked to stop.
+  [[nodiscard]] std::optional<Sums> evaluate_sets(std::int64_t test_passes);
+  /// Calls `evaluate` while the engine has the average of --ema.
+  template <typename Evaluate>
+  auto with_average(const Evaluate& evaluate);
   std::optional<EvaluatedSums> evaluate_on(const data::Dataset& set,
                                            std::optional<data::EvaluationBatches>& batches,
                                            std::int64_t passes);
   /// The engine for images of the evaluated size; where it is another than the training's, the weights are
   /// copied to it.
   engine::Engine& engine_now();
-  void use_stored(const data::Dataset& set, data::EvaluationOptions& options);
 
   const Job& job_;
   const data::Augment& augment_;
@@ -131,7 +145,8 @@ class Evaluator {
   SlowWeights& slow_;
   std::unique_ptr<engine::Engine> other_engine_;  ///< null: engine_ evaluates
   std::optional<data::Augment> other_augment_;    ///< of its images
-  std::optional<measure::EpochRecord> last_;      ///< what was evaluated last
+  std::int64_t last_update_ = -1;                 ///< whose weights were evaluated last, with these results:
+  Sums last_, last_averaged_;
   std::optional<data::EvaluationBatches> test_batches_;
   std::optional<data::EvaluationBatches> validation_batches_;
 };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -21,8 +20,6 @@
 #include "train/checkpoint/checkpoint_header.h"
 #include "train/evaluate.h"
 #include "train/prepare/kernels.h"
-#include "train/prepare/memory.h"
-#include "train/prepare/prepare.h"
 #include "train/record/run_record.h"
 #include "train/run_ranks.h"
 
@@ -51,51 +48,6 @@ Outcome outcome_of(std::span<const double> logits, std::int32_t label) {
           .probability = 1 / total};
 }
 
-/// What all workers share; each writes the outcomes of its own samples.
-struct Shared {
-  const Options& options;
-  const Resolved& resolved;
-  const graph::Graph& graph;
-  const data::Dataset& set;
-  const data::Augment& augment;
-  const Backend& backend;
-  const std::filesystem::path& checkpoint;
-  std::stop_token stop;
-  data::LoaderPool& pool;
-  std::vector<Outcome>& outcomes;  ///< [samples]
-};
-
-/// Evaluates the part of rank `rank`. Returns its sums, over fewer samples if it was asked to stop.
-engine::LossSums evaluate_part(const Shared& shared, int rank) {
-  auto compiled = compile_options(shared.options, shared.resolved, shared.backend, rank);
-  // Evaluation uses running statistics, so nothing is reduced; but the engine is compiled as in the training.
-  if (compiled.batch_norm == engine::BatchNormMode::synchronised)
-    compiled.reduce_statistics = [](std::span<double>) {};
-  const auto engine = shared.backend.machine->compile(shared.graph, compiled);
-  read_weights(shared.checkpoint, engine->graph(), engine->layout(), engine->weights(),
-               shared.options.use_ema);
-  engine->weights_changed();
-  engine->warm_up({.views = shared.options.test_views});
-
-  const int views = shared.options.test_views, classes = shared.graph.classes();
-  auto loading = evaluation_options(shared.set.size(), shared.resolved.engine_batch, views, rank,
-                                    shared.resolved.workers, shared.options.shard > 0);
-  loading.threads = shared.options.loader_threads;
-  loading.pool = &shared.pool;
-  loading.passes = 1;
-  data::EvaluationBatches batches(shared.set, shared.augment, loading);
-  std::vector<double> logits(static_cast<std::size_t>(loading.batch * classes));
-  engine::LossSums sums;
-  while (const auto* batch = shared.stop.stop_requested() ? nullptr : batches.next()) {
-    sums += engine->evaluate(batch->images, batch->labels, static_cast<int>(batch->count()), views, logits);
-    for (std::int64_t i = 0; i < batch->count(); ++i)
-      shared.outcomes[static_cast<std::size_t>(batch->first + i)] = outcome_of(
-          std::span(logits).subspan(static_cast<std::size_t>(i * classes), static_cast<std::size_t>(classes)),
-          batch->labels[static_cast<std::size_t>(i)]);
-  }
-  return sums;
-}
-
 /// The `most` mistakes with the highest probability; of equal ones the first.
 std::vector<MistakeRecord> worst_mistakes(const std::vector<Outcome>& outcomes, const data::Dataset& set,
                                           int most) {
@@ -103,12 +55,8 @@ std::vector<MistakeRecord> worst_mistakes(const std::vector<Outcome>& outcomes, 
   for (std::size_t i = 0; i < outcomes.size(); ++i)
     if (outcomes[i].predicted != outcomes[i].label) wrong.push_back(i);
   const auto listed = std::min(wrong.size(), static_cast<std::size_t>(most));
-  std::partial_sort(wrong.begin(), wrong.begin() + static_cast<std::ptrdiff_t>(listed), wrong.end(),
-                    [&](std::size_t a, std::size_t b) {
-                      if (outcomes[a].probability != outcomes[b].probability)
-                        return outcomes[a].probability > outcomes[b].probability;
-                      return a < b;
-                    });
+  std::ranges::partial_sort(wrong, wrong.begin() + static_cast<std::ptrdiff_t>(listed), {},
+                            [&](std::size_t i) { return std::pair(-outcomes[i].probability, i); });
   std::vector<MistakeRecord> mistakes;
   for (std::size_t i = 0; i < listed; ++i) {
     const auto& outcome = outcomes[wrong[i]];
@@ -219,16 +167,13 @@ void compare_images(const CheckpointInfo& info, const data::Source& source, cons
                     std::vector<std::string>& notes) {
   const auto& then = info.data;
   if (then.classes.empty()) return;
-  const data::DataIdentity now{.classes = {},
-                               .format = source.train->format(),
-                               .evaluated = source.evaluated_format(),
-                               .mean = source.mean,
-                               .stddev = source.stddev,
-                               .eval_resize = source.eval_resize,
-                               .range = source.range,
-                               .train = {},
-                               .validation = {},
-                               .test = {}};
+  data::DataIdentity now;
+  now.format = source.train->format();
+  now.evaluated = source.evaluated_format();
+  now.mean = source.mean;
+  now.stddev = source.stddev;
+  now.eval_resize = source.eval_resize;
+  now.range = source.range;
   if (const auto [here, there] = difference_of_format(then, now); !here.empty())
     notes.push_back(fmt::format("images are {} here; they were {} in the training", here, there));
   const bool is_test = part == "test";
@@ -244,44 +189,63 @@ void compare_images(const CheckpointInfo& info, const data::Source& source, cons
 std::unique_ptr<data::CountedDataset> take_part(data::Source& source, const EvaluationRequest& request) {
   const bool is_validation = request.part == "validation";
   if (is_validation && source.validation == nullptr)
-    base::fail(base::ErrorKind::usage,
-               "--part validation: '{}' has no validation part; give the --validation-split of the training",
-               source.spec);
+    refuse_options(
+        "--part validation: '{}' has no validation part; give the --validation-split of the training",
+        source.spec);
   return std::make_unique<data::CountedDataset>(std::move(is_validation ? source.validation : source.test));
 }
 
 /// Keeps only settings on which figures of an evaluation depend.
 void keep_own_settings(Record& record) {
-  constexpr std::array kKept{"model",
-                             "data",
-                             "device",
-                             "precision",
-                             "test-time-augmentation",
-                             "threads",
-                             "shard",
-                             "validation-split",
-                             "bn",
-                             "label-smoothing",
-                             "workers",
-                             "local-batch",
-                             "bad-images",
-                             "measured-kernels"};
-  std::erase_if(record.settings, [&](const auto& setting) {
-    return std::find(kKept.begin(), kKept.end(), setting.first) == kKept.end();
-  });
+  const auto kept = base::words_of(
+      "model data device precision test-time-augmentation threads shard validation-split bn label-smoothing "
+      "workers local-batch bad-images measured-kernels");
+  std::erase_if(record.settings,
+                [&](const auto& setting) { return std::ranges::find(kept, setting.first) == kept.end(); });
 }
 
 }  // namespace
 
+Options as_evaluated(Options asked) {
+  asked.epochs = 0;
+  asked.steps = 1;
+  asked.global_batch = 0;
+  asked.rule = {.momentum = 0, .weight_decay = 0};
+  asked.pin = false;
+  return asked;
+}
+
+graph::MemoryPlan prepare_evaluation(const CheckpointInfo& checkpoint, const Options& options,
+                                     Resolved& resolved, const RunParts& parts,
+                                     std::vector<std::string>& notes) {
+  auto plan = plan_run(options, resolved, parts);
+  require_memory(options, resolved, parts, plan, false);
+  const auto kernels =
+      parts.backend.machine->prepare(parts.graph, planning_options(options, resolved, parts.backend),
+                                     kernel_request(options, checkpoint.algorithms));
+  resolved.algorithms = kernels.algorithms;
+  if (!kernels.passed_over.empty()) notes.push_back(kernels.note);
+  return plan;
+}
+
+std::unique_ptr<engine::Engine> engine_with_weights(const std::filesystem::path& checkpoint,
+                                                    const Options& options, const Resolved& resolved,
+                                                    const graph::Graph& graph, const Backend& backend,
+                                                    int rank) {
+  auto compiled = compile_options(options, resolved, backend, rank);
+  // Evaluation uses running statistics, so nothing is reduced; but the engine is compiled as in the training.
+  if (compiled.batch_norm == engine::BatchNormMode::synchronised)
+    compiled.reduce_statistics = [](std::span<double>) {};
+  auto engine = backend.machine->compile(graph, compiled);
+  read_weights(checkpoint, engine->graph(), engine->layout(), engine->weights(), options.use_ema);
+  engine->weights_changed();
+  return engine;
+}
+
 Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& request, const Backend& backend,
                            std::stop_token stop, const Progress& progress) {
   const auto info = read_checkpoint_info(request.checkpoint);
-  Options options = asked;
-  options.epochs = 0;
-  options.steps = 1;
-  options.global_batch = 0;
-  options.rule = {.momentum = 0, .weight_decay = 0};  // no optimizer state
-  options.pin = false;
+  const Options options = as_evaluated(asked);
   auto source = data::open(options.data, {.validation_split = options.validation_split,
                                           .skip_bad_images = options.skip_bad_images,
                                           .needs_test = true,
@@ -297,20 +261,13 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
       // Nothing is trained, so the batch may exceed the training set.
       .train_samples = std::max(source.train->size(), options.local_batch * options.workers),
       .cores = base::usable_cores(),
-      .auto_precision = backend.auto_precision,
-      .processes = 1,
-      .sharers = 1};
+      .auto_precision = backend.auto_precision};
   auto resolved = resolve(options, conditions);
   resolved.dropped_per_epoch = 0;
-  const auto limits = memory_limits(backend, resolved.local_workers);
-  const auto plan = plan_run(options, resolved, graph, source, backend, limits);
-  require_memory(options, resolved, graph, source, backend, conditions, plan, limits, false);
-  const auto kernels = backend.machine->prepare(graph, planning_options(options, resolved, backend),
-                                                kernel_request(options, info.algorithms));
-  resolved.algorithms = kernels.algorithms;
-  if (!kernels.passed_over.empty()) notes.push_back(kernels.note);
+  const RunParts parts{graph, source, backend, conditions, memory_limits(backend, resolved.local_workers)};
+  const auto plan = prepare_evaluation(info, options, resolved, parts, notes);
 
-  Record record = begin_record(options, resolved, graph, source, plan, limits, backend);
+  Record record = begin_record(options, resolved, parts, plan);
   record.kind = record.id = "evaluate";
   record.test_set.reset();
   record.learning_rate = {};
@@ -330,26 +287,29 @@ Record evaluate_checkpoint(const Options& asked, const EvaluationRequest& reques
   const data::Augment augment(format, {.mean = source.mean, .stddev = source.stddev});
   data::LoaderPool pool;
   std::vector<Outcome> outcomes(static_cast<std::size_t>(set->size()));
-  const Shared shared{.options = options,
-                      .resolved = resolved,
-                      .graph = graph,
-                      .set = *set,
-                      .augment = augment,
-                      .backend = backend,
-                      .checkpoint = info.path,
-                      .stop = stop,
-                      .pool = pool,
-                      .outcomes = outcomes};
+  const auto evaluate_part = [&](int rank) {  // fewer samples if it is asked to stop
+    const auto engine = engine_with_weights(info.path, options, resolved, graph, backend, rank);
+    engine->warm_up({.views = options.test_views});
+    auto loading = evaluation_options(options, resolved, set->size(), rank);
+    loading.threads = options.loader_threads;
+    loading.pool = &pool;
+    loading.passes = 1;
+    data::EvaluationBatches batches(*set, augment, loading);
+    return evaluate_samples(batches, options.test_views, *engine, stop,
+                            [&](std::int64_t index, std::int32_t label, std::span<const double> logits) {
+                              outcomes[static_cast<std::size_t>(index)] = outcome_of(logits, label);
+                            });
+  };
   auto communicators =
       backend.machine->communicators(resolved.local_workers, std::chrono::seconds(options.deadline_s));
-  std::vector<engine::LossSums> parts(communicators.size());
+  std::vector<engine::LossSums> sums_of_ranks(communicators.size());
   const auto gpu_watch = watch_gpus(backend, resolved.local_workers);
   if (gpu_watch) gpu_watch->begin();
   run_ranks(communicators,
-            [&](std::size_t rank) { parts[rank] = evaluate_part(shared, static_cast<int>(rank)); });
+            [&](std::size_t rank) { sums_of_ranks[rank] = evaluate_part(static_cast<int>(rank)); });
   if (gpu_watch) add_gpus(record, std::vector{gpu_watch->end(0)});
   engine::LossSums sums;  // each loss is a multiple of 2^-24: exact in any order
-  for (const auto& part : parts) sums += part;
+  for (const auto& part : sums_of_ranks) sums += part;
   if (sums.samples < set->size()) {
     record.status = "interrupted";
     record.reason = fmt::format("stopped as asked after {} of {} images", sums.samples, set->size());

@@ -3,15 +3,36 @@
 /// Evaluates a checkpoint in detail: accuracy by class, confusions, and the worst mistakes.
 
 #include <filesystem>
+#include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "measure/record.h"
 #include "train/given/backend.h"
 #include "train/given/job.h"
 #include "train/given/options.h"
+#include "train/prepare/memory.h"
 
 namespace paceline::train {
+
+/// `asked`, for an evaluation alone: no training and no optimizer state.
+[[nodiscard]] Options as_evaluated(Options asked);
+
+/// Requires memory for an evaluation of `checkpoint`, and chooses its kernels, in `resolved`, with what is to
+/// be said of them in `notes`. Returns the memory plan.
+///
+/// Errors   Error(device): the plan exceeds the memory
+graph::MemoryPlan prepare_evaluation(const CheckpointInfo& checkpoint, const Options& options,
+                                     Resolved& resolved, const RunParts& parts,
+                                     std::vector<std::string>& notes);
+
+/// The engine of worker `rank`, compiled as in a training, with the weights of `checkpoint`.
+[[nodiscard]] std::unique_ptr<engine::Engine> engine_with_weights(const std::filesystem::path& checkpoint,
+                                                                  const Options& options,
+                                                                  const Resolved& resolved,
+                                                                  const graph::Graph& graph,
+                                                                  const Backend& backend, int rank);
 
 struct EvaluationRequest {
   std::filesystem::path checkpoint;  ///< a file, or a training's directory

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <optional>
 
@@ -14,7 +13,6 @@
 #include "measure/record_file.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/kept_record.h"
-#include "train/given/names.h"
 #include "train/prepare/kernels.h"
 #include "train/prepare/memory.h"
 #include "train/prepare/prepare.h"
@@ -24,13 +22,6 @@
 #include "train/run_ranks.h"
 
 namespace paceline::train {
-
-std::vector<WorkerResult> run_workers(const Job& job,
-                                      std::vector<std::unique_ptr<comm::Communicator>>& communicators) {
-  std::vector<WorkerResult> results(communicators.size());
-  run_ranks(communicators, [&](std::size_t rank) { results[rank] = work(job, *communicators[rank]); });
-  return results;
-}
 
 namespace {
 
@@ -113,8 +104,7 @@ int checkpoint_files(const Options& options) {
 std::optional<std::string> lack_of_checkpoint_space(const Options& options, const Prepared& run) {
   const int files = checkpoint_files(options);
   if (files == 0 || options.out.empty()) return std::nullopt;
-  return lack_of_space(options.out, checkpoint_bytes(run.graph, options.rule, has_slow_weights(options)),
-                       files);
+  return lack_of_space(options.out, checkpoint_bytes(run.graph, options), files);
 }
 
 /// Tells the user about the run before the first step.
@@ -187,17 +177,6 @@ bool start_peak_memory(Record& record) {
   return false;
 }
 
-EvaluationLog evaluations_of(const Prepared& run) {
-  return {run.earlier.evaluations, run.earlier.epochs, run.resume ? run.resume->standing.counters.update : 0};
-}
-
-/// What a killed run leaves: nobody reports an error.
-Record unfinished(Record record) {
-  record.status = "interrupted";
-  record.reason = kNoReportedError;
-  return record;
-}
-
 /// Runs the workers after preparation. `asked_out`: --out as given to every process.
 Record run_prepared(const Options& options, const std::filesystem::path& asked_out, const Backend& backend,
                     std::stop_token stop, const Progress& progress, Prepared& prepared) {
@@ -207,15 +186,15 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   Record& record = prepared.record;
 
   const data::CountedDataset& test_reads = data::count_test_reads(prepared.source);
-  std::atomic<std::int64_t> begun{0};  // Job::test_reads_begun
-  EvaluationLog evaluations = evaluations_of(prepared);
+  RunCounts counts;
+  const auto updates_before = resume ? resume->standing.counters.update : 0;
+  EvaluationLog evaluations(earlier.evaluations, earlier.epochs, updates_before);
   const auto tell_evaluated = [&](Record& in, std::int64_t elsewhere) {
     tell_evaluations(in, options, evaluations);
     if (in.test_set)
-      in.test_set->reads = earlier.test_reads + std::max(test_reads.reads() + elsewhere, begun.load());
+      in.test_set->reads =
+          earlier.test_reads + std::max(test_reads.reads() + elsewhere, counts.test_reads_begun.load());
   };
-  std::atomic<std::int64_t> updates_done{0};
-  std::atomic<double> first_step_s{0};
   data::LoaderPool pool;
   // A timed cell is too short to be resumed, and must do nothing besides what is timed.
   const bool is_kept = options.window_steps == 0;
@@ -231,15 +210,11 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
           .stop = stop,
           .resume = resume,
           .last_epoch = last_epoch(prepared),
-          .cores = {},
           .started = options.started,
-          .updates_done = updates_done,
+          .counts = counts,
           .update_count = update_count,
-          .first_step_s = first_step_s,
           .test_reads = test_reads,
           .pool = pool,
-          .keep = {},
-          .test_reads_begun = begun,
           .evaluations = evaluations};
   if (options.pin && options.emulate_compute.empty())  // workers that sleep need no core
     job.cores = choose_cores(prepared.resolved, backend, record.notes);
@@ -248,8 +223,10 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   std::vector<EpochRecord> so_far = earlier.epochs;
   if (is_kept && !options.out.empty()) {
     job.keep = [&](const std::vector<EpochRecord>& epochs) {
-      Record partial = unfinished(record);
-      note_first_step(partial, options, earlier, first_step_s);
+      Record partial = record;  // what a killed run leaves
+      partial.status = "interrupted";
+      partial.reason = kNoReportedError;
+      note_first_step(partial, options, earlier, counts.first_step_s);
       tell_evaluated(partial, 0);
       partial.epochs = so_far = joined(earlier.epochs, epochs);
       keep_record(options, partial);
@@ -260,7 +237,7 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
   // Writes what is known of earlier runs before this run can be lost too.
   if (job.keep && (resume || record.restarts)) job.keep({});
   remove_lost_rank_0(options.out);
-  update_count.set(resume ? resume->standing.counters.update : 0);
+  update_count.set(updates_before);
 
   job.peak_is_ours = start_peak_memory(record);
   const auto gpu_watch = watch_gpus(backend, prepared.resolved.local_workers);
@@ -269,21 +246,22 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
                                                       std::chrono::seconds(options.deadline_s));
   std::string trace;
   try {
-    auto results = run_workers(job, communicators);
+    std::vector<WorkerResult> results(communicators.size());
+    run_ranks(communicators, [&](std::size_t rank) { results[rank] = work(job, *communicators[rank]); });
     backend.machine->at("the writing of the record");
     if (job.peak_is_ours) record.memory.peak_bytes = measure::peak_resident_bytes();
     backend.history->has_run = true;
     if (place.is_first() && !options.timeline.empty()) trace = trace_of(results.front());
-    note_first_step(record, options, earlier, first_step_s);
+    note_first_step(record, options, earlier, counts.first_step_s);
     complete_record(record, results, *communicators.front());
     tell_evaluated(record, results.front().test_reads_elsewhere);
   } catch (const std::exception& error) {
     record.status = "failed";
     record.reason = error.what();
-    if (updates_done > 0) record.updates_done = updates_done;
+    if (counts.updates_done > 0) record.updates_done = counts.updates_done;
     const auto loss = backend.machine->lost_rank();
     if (loss) record.loss = loss->record;
-    note_first_step(record, options, earlier, first_step_s);
+    note_first_step(record, options, earlier, counts.first_step_s);
     record.epochs = so_far;
     tell_evaluated(record, 0);
     update_count.forget();
@@ -304,8 +282,8 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
 Setup inspected(const Options& options, const Backend& backend, bool opens_all) {
   const auto source = open_data(options, backend);
   const auto graph = make_graph(options, source);
-  const auto circumstances = circumstances_of(source, backend);
-  auto resolved = resolve(options, circumstances);
+  const auto conditions = circumstances_of(source, backend);
+  auto resolved = resolve(options, conditions);
   if (const auto kept = precision_to_keep(options)) resolved.precision = *kept;
   if (opens_all) {
     require_trainable(graph, options, resolved);
@@ -316,24 +294,16 @@ Setup inspected(const Options& options, const Backend& backend, bool opens_all) 
       (void)find_resume_point(options, resolved, graph);
     }
   }
-  const auto limits = memory_limits(backend, resolved.local_workers);
-  auto planned = plan_images(options, resolved, graph, source, backend, limits);
-  auto& plan = planned.plan;
-  auto memory = describe(plan, limits);
+  const RunParts parts{graph, source, backend, conditions, memory_limits(backend, resolved.local_workers)};
+  auto planned = plan_images(options, resolved, parts);
+  auto memory = describe(planned.plan, parts.limits);
   memory.plan_lines.clear();
   if (memory.device) memory.device->plan_lines.clear();
-  return {.excess = excess(plan, limits),
-          .plan = std::move(plan),
+  return {.resolved = resolved,
+          .excess = excess(planned.plan, parts.limits),
+          .plan = std::move(planned.plan),
           .memory = std::move(memory),
-          .updates = resolved.end,
-          .workers = resolved.workers,
-          .threads = resolved.threads,
-          .local_batch = resolved.local_batch,
-          .global_batch = resolved.global_batch,
-          .steps_per_epoch = resolved.steps_per_epoch,
-          .learning_rate = resolved.rate.sentence,
-          .precision = std::string(name(resolved.precision)),
-          .checkpoint_bytes = checkpoint_bytes(graph, options.rule, has_slow_weights(options)),
+          .checkpoint_bytes = checkpoint_bytes(graph, options),
           .checkpoint_files = checkpoint_files(options),
           .images = std::move(planned.sentence),
           .model = describe(options, graph, resolved.precision),
@@ -357,10 +327,11 @@ Setup rehearse(const Options& asked, const Backend& backend) {
 
 std::int64_t largest_batch(const Options& options, const Backend& backend) {
   const auto source = open_data(options, backend);
+  const auto graph = make_graph(options, source);
   const int local_workers = std::max(1, options.workers / backend.place.processes);
-  return largest_local_batch(options, make_graph(options, source), source, backend,
-                             circumstances_of(source, backend), memory_limits(backend, local_workers),
-                             source.train->size() / options.workers);
+  const RunParts parts{graph, source, backend, circumstances_of(source, backend),
+                       memory_limits(backend, local_workers)};
+  return largest_local_batch(options, parts, source.train->size() / options.workers);
 }
 
 measure::Record run(const Options& asked, const Backend& backend, std::stop_token stop,

@@ -3,9 +3,8 @@
 /// Runs one training, from options to record.
 
 #include <cstdint>
-#include <memory>
 #include <stop_token>
-#include <vector>
+#include <string>
 
 #include "comm/communicator.h"
 #include "graph/plan.h"
@@ -23,23 +22,13 @@ namespace paceline::train {
 ///          Error(comm) when a peer is lost; any error of loader, engine and checkpoints
 [[nodiscard]] WorkerResult work(const Job& job, comm::Communicator& communicator);
 
-/// Runs a thread for each of `communicators` and waits for all of them. A worker that fails tells the others.
-///
-/// Errors   the first failure; the Error(comm) of other workers are its consequences
-[[nodiscard]] std::vector<WorkerResult> run_workers(
-    const Job& job, std::vector<std::unique_ptr<comm::Communicator>>& communicators);
-
 /// The properties of a run, found without running it.
 struct Setup {
+  Resolved resolved;
   std::string excess;  ///< how the plan exceeds the memory (train/prepare/memory.h); empty: it fits
   graph::MemoryPlan
       plan;  ///< of the whole run: all workers, loaders, data set, the process itself, by purpose
   measure::Record::Memory memory;  ///< the same for a record, without lines
-  std::int64_t updates = 0;        ///< of the whole run
-  int workers = 1, threads = 1;    ///< threads of each worker
-  std::int64_t local_batch = 0, global_batch = 0, steps_per_epoch = 0;
-  std::string learning_rate;  ///< a sentence
-  std::string precision;      ///< that will be used: "fp32"
   std::int64_t checkpoint_bytes = 0;
   int checkpoint_files = 0;  ///< largest number at one time; 0: none are written
   std::string images;        ///< a sentence: where the images are kept and why; empty if there is no choice

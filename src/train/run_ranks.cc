@@ -52,23 +52,17 @@ std::exception_ptr first_cause(const std::vector<std::exception_ptr>& errors) {
   return consequence ? consequence : agreed;
 }
 
-std::string sentence_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& known) {
-    return known.what();
-  } catch (...) {
-    return "an unknown exception";
-  }
-}
-
-base::ErrorKind kind_of(const std::exception_ptr& error) {
+/// Tells the other ranks that this one has failed, and why.
+void abort_with(comm::Communicator& communicator, const std::exception_ptr& error) {
+  constexpr auto kOther = base::ErrorKind::device;  // out of memory, as main reports it
   try {
     std::rethrow_exception(error);
   } catch (const base::Error& typed) {
-    return typed.kind();
+    communicator.abort(typed.what(), typed.kind());
+  } catch (const std::exception& known) {
+    communicator.abort(known.what(), kOther);
   } catch (...) {
-    return base::ErrorKind::device;  // out of memory, as main reports it
+    communicator.abort("an unknown exception", kOther);
   }
 }
 
@@ -79,7 +73,7 @@ void run_ranks(const std::vector<std::unique_ptr<comm::Communicator>>& communica
   std::vector<std::exception_ptr> errors(communicators.size());
   const auto give_up = [&](std::size_t rank, const std::exception_ptr& error) {
     errors[rank] = error;
-    communicators[rank]->abort(sentence_of(error), kind_of(error));
+    abort_with(*communicators[rank], error);
   };
   {
     std::vector<std::jthread> threads;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/error.h"
 #include "data/loader.h"
 #include "measure/environment.h"
 #include "measure/record_fields.h"
@@ -13,7 +12,6 @@
 #include "train/checkpoint/checkpoint_schedule.h"
 #include "train/checkpoint/restore.h"
 #include "train/evaluate.h"
-#include "train/given/options.h"
 #include "train/record/epoch_figures.h"
 #include "train/record/evaluations.h"
 #include "train/record/gather.h"
@@ -41,15 +39,14 @@ class Worker {
         watch_(job.options.schedule, job.options.early_stopping),
         target_(job.options, job.resolved.global_batch, job.evaluations, communicator.rank() == 0),
         epoch_(job),
-        events_(job, communicator.rank() == 0),
-        recovery_(job, communicator, events_) {}
+        events_(job, communicator.rank() == 0) {}
 
   WorkerResult run() {
     bind_worker(job_, local_rank(), result_.rank, notes());
     compile();
     restore();
-    steps_ =
-        make_step_runner(job_, *engine_, communicator_, ledger_, gradients_log_, recovery_.guard(), notes());
+    steps_ = make_step_runner({job_, *engine_, communicator_, ledger_, gradients_log_, recovery_->guard()},
+                              notes());
     result_.gradient_bytes = static_cast<std::int64_t>(sizeof(float)) * engine_->layout().elements;
     result_.vote_bytes = steps_->vote_bytes();
     if (is_window() && communicator_.size() > 1)  // before loaders take the cores
@@ -88,9 +85,7 @@ class Worker {
   [[nodiscard]] const data::Loader* loader() const { return loader_ ? &*loader_ : nullptr; }
 
   /// Index of this worker within its process.
-  [[nodiscard]] int local_rank() const {
-    return communicator_.rank() - job_.backend.place.process * job_.resolved.local_workers;
-  }
+  [[nodiscard]] int local_rank() const { return job_.local_rank(communicator_.rank()); }
 
   void compile() {
     communicator_.at(0, "the compilation");
@@ -98,7 +93,10 @@ class Worker {
     auto options = compile_options(job_.options, job_.resolved, job_.backend, local_rank());
     if (options.batch_norm == engine::BatchNormMode::synchronised)
       options.reduce_statistics = [this](std::span<double> values) {
-        if (communicator_.size() > 1) statistics_log_.sum_exposed(communicator_, ledger_, values, result_);
+        if (communicator_.size() == 1) return;
+        statistics_log_.run_exposed(ledger_, [&] { communicator_.all_reduce(values, comm::Reduce::sum); });
+        result_.norm_bytes += static_cast<std::int64_t>(values.size_bytes());
+        ++result_.norm_collectives;
       };
     if (!is_data_parallel(job_.options))  // data-parallel reduces nothing here
       options.gradient_memory = [this](std::size_t size, const base::Memory& memory) {
@@ -110,23 +108,27 @@ class Worker {
     engine_ = job_.backend.machine->compile(job_.graph, options);
     checkpoint_schedule_.emplace(job_, communicator_, *engine_, slow_, ledger_);
     best_weights_.emplace(communicator_, *engine_, slow_);
+    recovery_.emplace(parts(), events_);
+  }
+
+  [[nodiscard]] TrainingParts parts() {
+    return {job_, communicator_, *engine_, slow_, *best_weights_, *checkpoint_schedule_};
   }
 
   void restore() {
-    const auto at =
-        train::restore(job_, communicator_, *engine_, slow_, *best_weights_, *checkpoint_schedule_, notes());
+    const auto at = train::restore(parts(), notes());
     go_on_from(at.standing);
     evaluates_first_ = at.evaluates_first;
     target_.resume(at.is_at_target);
   }
 
   /// The state of the training as checkpoints keep it.
-  [[nodiscard]] TrainingState standing() { return {counters_, watch_.state(), recovery_.guard().state()}; }
+  [[nodiscard]] TrainingState standing() { return {counters_, watch_.state(), recovery_->guard().state()}; }
 
   void go_on_from(const TrainingState& at) {
     counters_ = at.counters;
     watch_.resume(at.validation);
-    recovery_.guard().resume(at.guard);
+    recovery_->guard().resume(at.guard);
   }
 
   void open_loader() {
@@ -140,7 +142,7 @@ class Worker {
     if (!augment_) augment_.emplace(train.format(), augment_options(job_.options, job_.source));
     if (options.draws) {
       if (!image_store_) image_store_.emplace(job_, *augment_, *engine_);
-      options.labels = image_store_->train().labels;
+      options.labels = image_store_->part_of(train, 0, train.size()).labels;
     }
     if (is_root() || !is_data_parallel(job_.options))
       loader_.emplace(train, job_.sampler, *augment_, options);
@@ -216,7 +218,7 @@ class Worker {
     checkpoint_schedule_->meet(counters_.update);
     const InPhase restoring(ledger_, Phase::checkpoint);
     communicator_.at(counters_.update, "the rollback");
-    go_on_from(recovery_.roll_back(setback, *engine_, slow_, *best_weights_, *checkpoint_schedule_));
+    go_on_from(recovery_->roll_back(setback));
     std::erase_if(result_.epochs, [&](const auto& epoch) { return epoch.updates > counters_.update; });
     std::erase_if(result_.steps, [&](const auto& step) { return step.update > counters_.update; });
     target_.go_back(counters_.update);
@@ -229,7 +231,7 @@ class Worker {
   }
 
   void count_updates(std::int64_t updates) {
-    if (local_rank() == 0) job_.updates_done.store(updates, std::memory_order_relaxed);
+    if (local_rank() == 0) job_.counts.updates_done.store(updates, std::memory_order_relaxed);
     if (is_root()) job_.update_count.set(updates);
   }
 
@@ -251,8 +253,9 @@ class Worker {
   bool step(std::int64_t update) {
     StepOrder order{.update = update};
     const data::Batch& batch = steps_->next_batch(loader_ ? &*loader_ : nullptr, counters_, order);
-    if (is_root() && job_.first_step_s == 0) job_.first_step_s = base::seconds_since(job_.started);
-    order.lr = watch_.rate_factor() * recovery_.guard().rate_factor() *
+    if (is_root() && job_.counts.first_step_s == 0)
+      job_.counts.first_step_s = base::seconds_since(job_.started);
+    order.lr = watch_.rate_factor() * recovery_->guard().rate_factor() *
                learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
     order.enough = window_.is_long_enough(update, step_times_.steps() + 1);
     steps_->post(batch, order);
@@ -275,7 +278,7 @@ class Worker {
     const auto update = step.order.update;
     const double lr = step.order.lr;
     if (step.result.verdict == Verdict::diverged) time_step(step);  // the logs already hold its collectives
-    const bool is_updated = recovery_.is_updated(step.result, update, lr, *checkpoint_schedule_);
+    const bool is_updated = recovery_->is_updated(step.result, update, lr);
     if (is_updated) slow_.follow_where_due(update + 1, length().updates, *engine_, ledger_);
     count_updates(update + 1);
     const double seconds = time_step(step);
@@ -305,20 +308,19 @@ class Worker {
       result_.interrupted = true;
       return false;
     }
-    recovery_.require_finite_losses(epoch, *checkpoint_schedule_);
+    recovery_->require_finite_losses(epoch);
     target_.see(epoch, result_.epochs);
     return true;
   }
 
   void end_epoch(bool last) {
     fold();
-    if (epoch_.has_no_loss())
-      recovery_.all_were_skipped(counters_.update, epoch_.lr(), *checkpoint_schedule_);
+    if (epoch_.has_no_loss()) recovery_->all_were_skipped(counters_.update, epoch_.lr());
     auto epoch = epoch_.close(communicator_, result_.steps);
     epoch.epoch = epoch_number(counters_);
     epoch.updates = counters_.update;
     checkpoint_schedule_->meet(counters_.update);
-    recovery_.require_finite_weights(epoch, *engine_, *checkpoint_schedule_, ledger_);
+    recovery_->require_finite_weights(epoch, ledger_);
     if (is_evaluated(job_, counters_) && !result_.interrupted) {
       auto so_far = result_.epochs;
       so_far.push_back(epoch);
@@ -335,10 +337,7 @@ class Worker {
     const bool is_best = watch_.see(epoch);
     checkpoint_schedule_->keep(result_.epochs, standing(),
                                {.is_due = is_due || watch_.is_over(), .is_best = is_best});
-    if (is_best) {
-      if (is_root()) engine_->fetch();
-      best_weights_->keep();
-    }
+    if (is_best) best_weights_->keep();
   }
 
   /// Writes the checkpoint of an epoch whose evaluation was abandoned; a resumed run evaluates it from there.
@@ -372,7 +371,7 @@ class Worker {
   /// the last weights if there is none. A run that was stopped or paused does not get here.
   void test_chosen() {
     result_.validation = watch_.state();
-    recovery_.tell(result_, *engine_);
+    recovery_->tell(result_);
     result_.stopped_early = watch_.is_over() && counters_.update < length().updates;
     if (is_window()) return;
     const bool is_early = result_.stopped_early || target_.is_reached();
@@ -381,22 +380,22 @@ class Worker {
     const InPhase evaluation(ledger_, Phase::evaluation);
     communicator_.at(counters_.update, "the evaluation on the test set");
     const auto& chosen = watch_.state();
-    WorkerResult::Tested tested{.epoch = epoch_number(counters_), .updates = counters_.update};
-    if (is_root()) job_.test_reads_begun = job_.source.test->size();
+    std::int64_t epoch = epoch_number(counters_), updates = counters_.update;
+    if (is_root()) job_.counts.test_reads_begun = job_.source.test->size();
     checkpoint_schedule_->meet(counters_.update);
     checkpoint_schedule_->keep(result_.epochs, standing(), {});  // its record says so,
     checkpoint_schedule_->meet(counters_.update);                // before it is read
     if (chosen.best_update > 0 && chosen.best_update != counters_.update) {
       if (is_of_several_processes()) compare();  // the weights with which the ranks ended
       best_weights_->put_back();                 // what is written above are the last ones
-      tested.epoch = chosen.best_epoch;
-      tested.updates = chosen.best_update;
+      epoch = chosen.best_epoch;
+      updates = chosen.best_update;
     }
-    const auto figures = evaluator_->test();
-    result_.interrupted = !figures;
-    if (!figures) return;
-    tested.figures = *figures;
-    events_.tested(result_.tested.emplace(tested));
+    result_.tested = evaluator_->test();
+    result_.interrupted = !result_.tested;
+    if (result_.interrupted) return;
+    result_.tested->epoch = epoch;
+    events_.tested(*result_.tested, updates);
   }
 
   const Job& job_;
@@ -426,7 +425,7 @@ class Worker {
   std::int64_t first_update_ = 0;  ///< updates before this run, or before its last rollback
   EpochFigures epoch_;
   RunEvents events_;
-  Recovery recovery_;
+  std::optional<Recovery> recovery_;
   bool enough_ = false;        ///< whether the ranks agreed to end the window
   bool has_compared_ = false;  ///< whether the weights of all ranks were compared
 };

@@ -226,13 +226,14 @@ TEST_F(NcclTraining, WithShardsHoldsTheBuffersThatThePlanHas) {
     };
     const auto source = open_data(options, planner);
     const auto graph = make_graph(options, source);
-    const auto plan = plan_run(options, resolve(options, circumstances_of(source, planner)), graph, source,
-                               planner, memory_limits(planner, 1));
-    std::int64_t parts = 0;
+    const RunParts parts{graph, source, planner, circumstances_of(source, planner),
+                         memory_limits(planner, 1)};
+    const auto plan = plan_run(options, resolve(options, parts.conditions), parts);
+    std::int64_t gathered = 0;
     for (const auto& line : plan.lines)
-      if (line.purpose == "gathered parts of shards") parts += line.bytes;
-    EXPECT_GT(parts, 0);
-    EXPECT_EQ(joined - allocated_[0], parts) << (is_auto ? "buckets by measurement" : "given buckets");
+      if (line.purpose == "gathered parts of shards") gathered += line.bytes;
+    EXPECT_GT(gathered, 0);
+    EXPECT_EQ(joined - allocated_[0], gathered) << (is_auto ? "buckets by measurement" : "given buckets");
   }
 }
 

@@ -86,7 +86,7 @@ int init_command(const Settings& settings) {
   std::string said =
       fmt::format("{:<12}{}, batch {}, {:g} epoch{} of {} steps; {:.2f} GB of {:.2f} GB of memory\n",
                   "chosen", chosen.model, chosen.global_batch, chosen.epochs, chosen.epochs == 1 ? "" : "s",
-                  setup.steps_per_epoch, 1e-9 * static_cast<double>(setup.memory.plan_bytes),
+                  setup.resolved.steps_per_epoch, 1e-9 * static_cast<double>(setup.memory.plan_bytes),
                   1e-9 * static_cast<double>(setup.memory.available_bytes));
   for (const auto& warning : proposal.warnings) said += fmt::format("{:<12}{}\n", "look at", warning);
   said += fmt::format("{:<12}{}, with a reason for each choice\n\nnext:\n", "wrote", out.string());

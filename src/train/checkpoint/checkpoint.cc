@@ -41,6 +41,13 @@ std::string batches_name(const std::string& running_mean) {
   return running_mean.substr(0, running_mean.rfind('.') + 1) + "num_batches_tracked";
 }
 
+/// Calls `each` with every parameter and its slot.
+template <typename Each>
+void for_each_parameter(const graph::Graph& graph, const graph::Layout& layout, const Each& each) {
+  for (std::size_t i = 0; i < graph.parameters.size(); ++i)
+    each(graph.parameters[i], layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])]);
+}
+
 template <typename T>
 std::span<T> part_of(std::span<T> flat, const graph::Slot& slot) {
   return flat.subspan(static_cast<std::size_t>(slot.offset), static_cast<std::size_t>(slot.elements));
@@ -109,23 +116,18 @@ void Snapshot::take(const TrainingArrays& arrays) {
   arrays_ = {.graph = arrays.graph,
              .layout = arrays.layout,
              .weights = copied(arrays.weights),
-             .optimizer_state = {},
-             .slow_weights = {},
              .loss_scale = arrays.loss_scale};
   for (const auto& state : arrays.optimizer_state) arrays_.optimizer_state.push_back(copied(state));
   arrays_.slow_weights = copied(arrays.slow_weights);
 }
 
-std::int64_t Snapshot::planned_bytes(std::int64_t flat_bytes, const engine::UpdateRule& rule,
-                                     bool has_slow_weights) {
-  const std::int64_t arrays = 1 + engine::state_slots(rule) + (has_slow_weights ? 1 : 0);
-  return static_cast<std::int64_t>(
-      base::Buffer::resident_bytes(static_cast<std::size_t>(arrays * flat_bytes)));
+std::int64_t Snapshot::planned_bytes(const graph::Graph& graph, const Options& options) {
+  const auto bytes = static_cast<std::size_t>(checkpoint_bytes(graph, options));
+  return static_cast<std::int64_t>(base::Buffer::resident_bytes(bytes));
 }
 
-std::int64_t checkpoint_bytes(const graph::Graph& graph, const engine::UpdateRule& rule,
-                              bool has_slow_weights) {
-  const std::int64_t arrays = 1 + engine::state_slots(rule) + (has_slow_weights ? 1 : 0);
+std::int64_t checkpoint_bytes(const graph::Graph& graph, const Options& options) {
+  const std::int64_t arrays = 1 + engine::state_slots(options.rule) + (has_slow_weights(options) ? 1 : 0);
   return static_cast<std::int64_t>(sizeof(float)) * arrays * graph::flat_layout(graph).elements;
 }
 
@@ -145,7 +147,6 @@ TrainingArrays arrays_of(engine::Engine& engine, const engine::UpdateRule& rule,
   TrainingArrays arrays{.graph = &engine.graph(),
                         .layout = &engine.layout(),
                         .weights = engine.weights(),
-                        .optimizer_state = {},
                         .slow_weights = slow_weights,
                         .loss_scale = engine.loss_scale()};
   for (int slot = 0; slot < engine::state_slots(rule); ++slot)
@@ -158,37 +159,33 @@ void write_checkpoint(const std::filesystem::path& path, const TrainingArrays& a
   const auto& counters = standing.counters;
   const auto& graph = *arrays.graph;
   const auto& layout = *arrays.layout;
+  using graph::Parameter, graph::Slot;
   std::vector<Tensor> tensors;
-  const auto add = [&](std::string name, const graph::Parameter& parameter, std::span<const float> values) {
+  const auto add = [&](std::string name, const Parameter& parameter, std::span<const float> values) {
     tensors.push_back({std::move(name), base::DType::f32, parameter.shape, std::as_bytes(values)});
   };
   static constexpr std::int64_t kNoBatches = 0;
-  for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
-    const auto& parameter = graph.parameters[i];
-    const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
+  for_each_parameter(graph, layout, [&](const Parameter& parameter, const Slot& slot) {
     add(parameter.name, parameter, part_of(arrays.weights, slot));
-    if (parameter.role != graph::Role::running_mean) continue;
+    if (parameter.role != graph::Role::running_mean) return;
     const auto* norm = graph.nodes[static_cast<std::size_t>(parameter.node)].as<graph::BatchNorm>();
     const bool is_frozen = norm != nullptr && norm->is_frozen;
     tensors.push_back({batches_name(parameter.name),
                        base::DType::i64,
                        {},
                        std::as_bytes(std::span(is_frozen ? &kNoBatches : &counters.update, 1))});
-  }
+  });
   const auto state = state_names(options.rule);
-  for (std::size_t array = 0; array < state.size(); ++array) {
-    for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
-      const auto& parameter = graph.parameters[i];
-      if (!graph::is_trainable(parameter.role)) continue;
-      const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
-      add(state_name(state[array], parameter.name), parameter, part_of(arrays.optimizer_state[array], slot));
-    }
-  }
-  for (std::size_t i = 0; i < graph.parameters.size() && !arrays.slow_weights.empty(); ++i) {
-    const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
-    add(slow_name(options, graph.parameters[i].name), graph.parameters[i],
-        part_of(arrays.slow_weights, slot));
-  }
+  for (std::size_t array = 0; array < state.size(); ++array)
+    for_each_parameter(graph, layout, [&](const Parameter& parameter, const Slot& slot) {
+      if (graph::is_trainable(parameter.role))
+        add(state_name(state[array], parameter.name), parameter,
+            part_of(arrays.optimizer_state[array], slot));
+    });
+  if (!arrays.slow_weights.empty())
+    for_each_parameter(graph, layout, [&](const Parameter& parameter, const Slot& slot) {
+      add(slow_name(options, parameter.name), parameter, part_of(arrays.slow_weights, slot));
+    });
   Metadata metadata{{"format", kCheckpointFormat},
                     {"model", graph.name},
                     {"precision", std::string(name(resolved.precision))},
@@ -218,30 +215,25 @@ void read_weights(const std::filesystem::path& path, const graph::Graph& graph, 
     fail(ErrorKind::data, "{}: has no averaged weights, since its run had no --ema; leave --use-ema out",
          path.string());
   const std::string prefix = is_averaged ? kAveragePrefix : "";
-  for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
-    const auto& parameter = graph.parameters[i];
-    const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
+  for_each_parameter(graph, layout, [&](const graph::Parameter& parameter, const graph::Slot& slot) {
     file.copy_f32(prefix + parameter.name, parameter.shape, part_of(weights, slot));
-  }
+  });
 }
 
 void read_checkpoint(const std::filesystem::path& path, engine::Engine& engine, std::span<float> slow_weights,
                      const Options& options) {
   const SafetensorsFile file = open_checkpoint(path);
-  const auto& graph = engine.graph();
-  const auto& layout = engine.layout();
   const auto arrays = state_names(options.rule);
-  for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
-    const auto& parameter = graph.parameters[i];
-    const auto& slot = layout.slots[static_cast<std::size_t>(layout.slot_of_parameter[i])];
+  const auto copy = [&](const graph::Parameter& parameter, const graph::Slot& slot) {
     file.copy_f32(parameter.name, parameter.shape, part_of(engine.weights(), slot));
     if (!slow_weights.empty())
       file.copy_f32(slow_name(options, parameter.name), parameter.shape, part_of(slow_weights, slot));
-    if (!graph::is_trainable(parameter.role)) continue;
+    if (!graph::is_trainable(parameter.role)) return;
     for (std::size_t array = 0; array < arrays.size(); ++array)
       file.copy_f32(state_name(arrays[array], parameter.name), parameter.shape,
                     part_of(engine.optimizer_state(static_cast<int>(array)), slot));
-  }
+  };
+  for_each_parameter(engine.graph(), engine.layout(), copy);
   engine.set_loss_scale(loss_scale_in(file));
   engine.weights_changed();
 }

@@ -139,19 +139,16 @@ class Snapshot {
   /// The copy. Requires take().
   [[nodiscard]] const TrainingArrays& arrays() const { return arrays_; }
 
-  /// Bytes of the copy for `flat_bytes` of weights.
-  [[nodiscard]] static std::int64_t planned_bytes(std::int64_t flat_bytes, const engine::UpdateRule& rule,
-                                                  bool has_slow_weights);
+  /// Bytes of the copy.
+  [[nodiscard]] static std::int64_t planned_bytes(const graph::Graph& graph, const Options& options);
 
  private:
   base::Buffer copy_;
   TrainingArrays arrays_;  ///< of the copy
 };
 
-/// Bytes of one checkpoint without its header: float weights, optimizer state and, with Lookahead, slow
-/// weights.
-[[nodiscard]] std::int64_t checkpoint_bytes(const graph::Graph& graph, const engine::UpdateRule& rule,
-                                            bool has_slow_weights);
+/// Bytes of one checkpoint without its header: float weights, optimizer state, and slow weights if there are.
+[[nodiscard]] std::int64_t checkpoint_bytes(const graph::Graph& graph, const Options& options);
 
 /// A sentence if fewer than `files` files of `bytes` fit on the disk of `out`; nothing if they fit or the
 /// system does not tell. If `out` does not exist, its nearest existing parent is asked.

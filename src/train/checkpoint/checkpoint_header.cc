@@ -4,8 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/error.h"
 
@@ -82,6 +85,12 @@ std::vector<T> numbers_in(const SafetensorsFile& checkpoint, const char* key, ch
   return numbers;
 }
 
+data::ImageFormat format_in(const SafetensorsFile& checkpoint, const char* key) {
+  const auto sides = numbers_in<int>(checkpoint, key, 'x');
+  if (sides.size() != 3) fail_damaged(checkpoint, key);
+  return {.height = sides[0], .width = sides[1], .channels = sides[2]};
+}
+
 /// The keys of the list of images of `part`: "test_list_sha256" and "test_samples".
 std::string key_of_list(std::string_view part) { return fmt::format("{}_list_sha256", part); }
 std::string key_of_samples(std::string_view part) { return fmt::format("{}_samples", part); }
@@ -151,32 +160,24 @@ ValidationState validation_in(const SafetensorsFile& checkpoint) {
 }
 
 GuardState guard_in(const SafetensorsFile& checkpoint) {
-  const std::string text = text_in(checkpoint, kGuardKey);
+  const auto numbers = numbers_in<double>(checkpoint, kGuardKey, ' ');
   GuardState state;
-  if (text.empty()) return state;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  const auto take = [&](auto& value) {
-    if (at != end && *at == ' ') ++at;
-    const auto read = std::from_chars(at, end, value);
-    if (read.ec != std::errc{})
-      fail(ErrorKind::data,
-           "{}: the checkpoint's '{}' is not a list of numbers; it is damaged: take an earlier one",
-           checkpoint.path().string(), kGuardKey);
-    at = read.ptr;
+  if (numbers.empty()) return state;
+  const std::array counts{&state.seen, &state.above, &state.skipped, &state.skipped_in_row, &state.rollbacks};
+  const auto is_count = [](double number) {
+    return number >= 0 && number < 0x1p53 && number == std::floor(number);
   };
-  for (auto* value : {&state.seen, &state.above, &state.skipped, &state.skipped_in_row, &state.rollbacks})
-    take(*value);
-  take(state.lowest);
-  // The ring buffer is read from the oldest entry on.
-  const std::int64_t kept = std::min<std::int64_t>(state.seen, GuardState::kWindow);
-  for (std::int64_t step = state.seen - kept; step < state.seen; ++step)
-    take(state.losses[static_cast<std::size_t>(step) % GuardState::kWindow]);
-  if (at == end && state.seen >= 0 && state.rollbacks >= 0) return state;
-  fail(ErrorKind::data,
-       "{}: the checkpoint's '{}' does not have the numbers that it announces; it is damaged: take an "
-       "earlier one",
-       checkpoint.path().string(), kGuardKey);
+  if (numbers.size() <= counts.size() ||
+      !std::ranges::all_of(std::span(numbers).first(counts.size()), is_count))
+    fail_damaged(checkpoint, kGuardKey);
+  for (std::size_t i = 0; i < counts.size(); ++i) *counts[i] = static_cast<std::int64_t>(numbers[i]);
+  state.lowest = numbers[counts.size()];
+  const auto losses = std::span(numbers).subspan(counts.size() + 1);  // the oldest entry of the ring first
+  if (std::ssize(losses) != std::min<std::int64_t>(state.seen, GuardState::kWindow))
+    fail_damaged(checkpoint, kGuardKey);
+  const std::size_t first = static_cast<std::size_t>(state.seen) - losses.size();
+  for (std::size_t i = 0; i < losses.size(); ++i) state.losses[(first + i) % GuardState::kWindow] = losses[i];
+  return state;
 }
 
 engine::LossScale loss_scale_in(const SafetensorsFile& checkpoint) {
@@ -228,16 +229,13 @@ data::DataIdentity data_in(const SafetensorsFile& checkpoint) {
   } catch (const nlohmann::json::exception&) {
     fail_damaged(checkpoint, kClassesKey);
   }
-  const auto sides = numbers_in<int>(checkpoint, kImageKey, 'x');
-  if (data.classes.empty() || sides.size() != 3)
-    fail_damaged(checkpoint, data.classes.empty() ? kClassesKey : kImageKey);
-  data.format = {.height = sides[0], .width = sides[1], .channels = sides[2]};
-  data.evaluated = data.format;
+  if (data.classes.empty()) fail_damaged(checkpoint, kClassesKey);
+  data.format = data.evaluated = format_in(checkpoint, kImageKey);
   if (!text_in(checkpoint, kEvaluatedKey).empty()) {
-    const auto seen = numbers_in<int>(checkpoint, kEvaluatedKey, 'x');
-    if (seen.size() != 3 || seen[0] < 1 || seen[1] < 1 || seen[2] != sides[2])
+    data.evaluated = format_in(checkpoint, kEvaluatedKey);
+    if (data.evaluated.height < 1 || data.evaluated.width < 1 ||
+        data.evaluated.channels != data.format.channels)
       fail_damaged(checkpoint, kEvaluatedKey);
-    data.evaluated = {.height = seen[0], .width = seen[1], .channels = seen[2]};
   }
   data.mean = numbers_in<float>(checkpoint, "mean", ':');
   data.stddev = numbers_in<float>(checkpoint, "std", ':');

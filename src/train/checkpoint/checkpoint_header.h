@@ -43,33 +43,26 @@ inline constexpr const char* kAveragePrefix = "ema.";
 /// Whether its bytes were checked: older files have no checksum.
 [[nodiscard]] bool is_summed(const SafetensorsFile& checkpoint);
 
+// What the metadata of a checkpoint say; an older one that lacks a part leaves it as it begins.
+//
+// Errors   Error(data): a part is damaged
+
 /// The text of `key`, "" if there is none.
 [[nodiscard]] std::string text_in(const SafetensorsFile& checkpoint, const std::string& key);
-/// The number of `key`.
-///
-/// Errors   Error(data) if it is missing or no whole number
+/// The number of `key`, which must be there.
 [[nodiscard]] std::int64_t number_in(const SafetensorsFile& checkpoint, const std::string& key);
-/// The state of the validation decisions; the initial state if the checkpoint has none.
-///
-/// Errors   Error(data) if a part of it is missing or no number
 [[nodiscard]] ValidationState validation_in(const SafetensorsFile& checkpoint);
-
-/// The state of the loss guard; the initial state in older checkpoints.
-///
-/// Errors   Error(data) if it is damaged
 [[nodiscard]] GuardState guard_in(const SafetensorsFile& checkpoint);
-/// The loss scale of a training in fp16; as it begins if the checkpoint has none.
-///
-/// Errors   Error(data) if it is damaged
 [[nodiscard]] engine::LossScale loss_scale_in(const SafetensorsFile& checkpoint);
 /// Whether its loss was checked and found good; false in older checkpoints.
 [[nodiscard]] bool says_it_is_good(const SafetensorsFile& checkpoint);
-
 /// The data that its run had; without classes in older checkpoints.
-///
-/// Errors   Error(data) if a part of it is damaged
 [[nodiscard]] data::DataIdentity data_in(const SafetensorsFile& checkpoint);
-/// The metadata that data_in() reads; empty if no classes are known.
+
+// The metadata that these read; empty if nothing was decided yet, or no classes are known.
+[[nodiscard]] Metadata texts_of(const ValidationState& validation);
+[[nodiscard]] Metadata texts_of(const GuardState& guard);
+[[nodiscard]] Metadata texts_of(const engine::LossScale& scale);
 [[nodiscard]] Metadata texts_of(const data::DataIdentity& data);
 
 /// What a checkpoint without names of classes leaves unknown, in a sentence.
@@ -88,12 +81,5 @@ struct FormatDifference {
 };
 [[nodiscard]] FormatDifference difference_of_format(const data::DataIdentity& then,
                                                     const data::DataIdentity& now);
-
-/// The metadata that guard_in() and says_it_is_good() read.
-[[nodiscard]] Metadata texts_of(const GuardState& guard);
-/// The metadata that loss_scale_in() reads.
-[[nodiscard]] Metadata texts_of(const engine::LossScale& scale);
-/// The metadata that validation_in() reads; empty if nothing was decided yet.
-[[nodiscard]] Metadata texts_of(const ValidationState& validation);
 
 }  // namespace paceline::train

@@ -22,21 +22,17 @@ constexpr double kSlow_s = 3;
 /// A disk that takes longer than this many deadlines is considered dead.
 constexpr double kDeadlinesOfADisk = 10;
 
-bool is_same(const ValidationState& a, const ValidationState& b) {
-  return a.best_update == b.best_update && a.last_epoch == b.last_epoch &&
-         a.reduced_epoch == b.reduced_epoch && a.reductions == b.reductions;
-}
-
 }  // namespace
 
 bool CheckpointSchedule::writes() const { return !job_.options.out.empty() && job_.options.save_checkpoints; }
 
-bool CheckpointSchedule::is_over(const Counters& counters, std::int64_t number) {
+bool CheckpointSchedule::is_over(const Counters& counters) const {
   const auto& interval = job_.options.checkpoint_every;
   const bool by_time = interval.unit == CheckpointInterval::Unit::seconds &&
                        base::seconds_since(last_begun_) >= interval.count;
+  const bool ends_epoch = counters.step == 0 && counters.epoch > 0;
   return is_overdue_ || by_time || is_due_by_steps(interval, counters.update) ||
-         (number > 0 && is_due_by_epochs(interval, number));
+         (ends_epoch && is_due_by_epochs(interval, counters.epoch));
 }
 
 void CheckpointSchedule::take_snapshot() {
@@ -72,7 +68,7 @@ void CheckpointSchedule::after_step(const Epochs& epochs, TrainingState standing
   const bool is_writing = !tasks_.is_idle();
   if (is_writing) check_disk(false);
   tell();
-  if (!is_over(standing.counters, 0)) return;
+  if (!is_over(standing.counters)) return;
   is_overdue_ = true;
   if (is_writing) return;
   const auto known = guard();
@@ -108,8 +104,7 @@ void CheckpointSchedule::meet(std::int64_t update) {
 void CheckpointSchedule::before_evaluation(const Epochs& epochs, const TrainingState& standing, bool is_due) {
   if (!is_root() || !writes()) return;
   const auto& counters = standing.counters;
-  const std::int64_t number = counters.step == 0 ? counters.epoch : 0;
-  if (!is_over(counters, number) && !is_due) return;
+  if (!is_over(counters) && !is_due) return;
   const measure::InPhase copying(ledger_, measure::Phase::checkpoint);
   take_snapshot();
   update_ = counters.update;
@@ -123,15 +118,14 @@ void CheckpointSchedule::keep(const Epochs& epochs, const TrainingState& standin
   const auto& counters = standing.counters;
   const measure::InPhase writing(ledger_, measure::Phase::checkpoint);
   const auto begun = std::exchange(unconfirmed_, std::nullopt);
-  const std::int64_t number = counters.step == 0 ? counters.epoch : 0;
-  const bool is_due = writes() && (begun || what.is_due || is_over(counters, number));
+  const bool is_due = writes() && (begun || what.is_due || is_over(counters));
   const bool is_best = writes() && what.is_best;
   if (!begun && (is_due || is_best)) take_snapshot();
   update_ = counters.update;
   tasks_.add([this, epochs] { files_.record(epochs); });
   // Before the checkpoint, because that names this file.
   if (is_best) tasks_.add([this, standing] { files_.best(snapshot_.arrays(), standing); });
-  const bool is_begun = begun && is_same(*begun, standing.validation);
+  const bool is_begun = begun == standing.validation;
   if (is_due)
     tasks_.add([this, standing, is_begun] {
       if (!is_begun || !files_.has(standing.counters.update))  // it could not be written at that time
@@ -151,14 +145,9 @@ void CheckpointSchedule::wait_for_disk() {
   while (!tasks_.wait_until_idle(kMeeting)) check_disk(true);
 }
 
-std::filesystem::path CheckpointSchedule::good_before(std::int64_t before) {
+CheckpointFiles& CheckpointSchedule::written() {
   wait_for_disk();
-  return files_.good_before(before);
-}
-
-std::filesystem::path CheckpointSchedule::good_before_anywhere(std::int64_t before) {
-  wait_for_disk();
-  return files_.good_before_anywhere(before);
+  return files_;
 }
 
 void CheckpointSchedule::go_back(const TrainingState& standing) {

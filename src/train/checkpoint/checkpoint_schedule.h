@@ -38,9 +38,6 @@ class CheckpointSchedule {
         ledger_(ledger),
         files_(job) {}
 
-  /// Rank 0's run continues from this checkpoint.
-  void resumed_from(const ResumePoint& point) { files_.resumed_from(point); }
-
   /// With --on-nan rollback: writes a checkpoint of the initial state, if there is no good one yet.
   void keep_first(const TrainingState& standing);
 
@@ -79,10 +76,8 @@ class CheckpointSchedule {
   /// Removes the checkpoint of before_evaluation(), since the weights of the last update are useless.
   void discard();
 
-  /// Rank 0, after meet(): the newest good checkpoint of fewer than `before` updates; "": there is none.
-  [[nodiscard]] std::filesystem::path good_before(std::int64_t before);
-  /// Rank 0: the same; if this run has none, the one of another directory from which it was resumed.
-  [[nodiscard]] std::filesystem::path good_before_anywhere(std::int64_t before);
+  /// Rank 0: the files, once everything begun is on disk.
+  [[nodiscard]] CheckpointFiles& written();
   /// The run has gone back to such a checkpoint and continues from there.
   void go_back(const TrainingState& standing);
 
@@ -95,8 +90,8 @@ class CheckpointSchedule {
  private:
   [[nodiscard]] bool is_root() const { return communicator_.rank() == 0; }
   [[nodiscard]] bool writes() const;
-  /// Whether the interval has passed now. `number` is the epoch (from 1) that ends, 0: none does.
-  [[nodiscard]] bool is_over(const Counters& counters, std::int64_t number);
+  /// Whether the interval has passed now.
+  [[nodiscard]] bool is_over(const Counters& counters) const;
   void take_snapshot();
   void add_checkpoint(const TrainingState& standing);
   /// Lets the files remove older checkpoints that no rollback would need.

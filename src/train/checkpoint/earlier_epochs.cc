@@ -26,13 +26,6 @@ EpochRecord joined_epoch(const EpochRecord& first, EpochRecord rest) {
   return rest;
 }
 
-/// Why the run of `record` was lost.
-RestartRecord loss_of(const measure::Record& record) {
-  RestartRecord lost{.reason = record.reason, .workers = record.workers};
-  if (record.loss) lost.detection_s = record.loss->detection_s;
-  return lost;
-}
-
 /// `from`: the update at which the next run begins.
 void count_what_was_lost(RestartRecord& lost, std::optional<std::int64_t> updates_done, std::int64_t from,
                          std::int64_t global_batch) {
@@ -112,14 +105,16 @@ Earlier read_earlier(const Options& options, const std::optional<ResumePoint>& r
   if (ended) return earlier;
   const auto lost_rank_0 = told ? record : read_kept_record(folder / kLostRank0).record;
   RestartRecord lost;
-  if (lost_rank_0)
-    lost = loss_of(*lost_rank_0);
-  else if (options.lost)
+  if (lost_rank_0) {
+    lost = {.reason = lost_rank_0->reason, .workers = lost_rank_0->workers};
+    if (lost_rank_0->loss) lost.detection_s = lost_rank_0->loss->detection_s;
+  } else if (options.lost) {
     lost = {.reason = options.lost->how, .detection_s = options.lost->loss.detection_s};
-  else if (record)
+  } else if (record) {
     lost = {.reason = record->reason};
-  else
+  } else {
     return earlier;
+  }
   if (record && !lost_rank_0) lost.workers = record->workers;
   const auto done =
       lost_rank_0 && lost_rank_0->updates_done ? lost_rank_0->updates_done : counted_updates(folder);

@@ -36,7 +36,7 @@ class BestWeights {
   BestWeights(comm::Communicator& communicator, engine::Engine& engine, SlowWeights& slow)
       : communicator_(communicator), engine_(engine), slow_(slow) {}
 
-  /// Copies the engine's weights as the best so far. Requires at rank 0: engine.fetch() was called.
+  /// Copies the engine's weights as the best so far.
   void keep();
   /// Rank 0: reads them from the checkpoint `file`.
   ///
@@ -52,12 +52,15 @@ class BestWeights {
   std::vector<float> weights_, average_;  ///< rank 0; empty: none yet
 };
 
-/// Fills the engine's weights as the model says (graph/initialise.h), or from the file of `--weights`
-/// (given_weights.h), which rank 0 reads. Whitened layers use images spread evenly over
-/// the training set. Collective: the same bytes on all ranks.
-///
-/// Errors   Error(data) when an image or the file cannot be read
-void first_weights(const Job& job, comm::Communicator& communicator, engine::Engine& engine);
+/// Where the state of a worker's training lies, and its checkpoints.
+struct TrainingParts {
+  const Job& job;
+  comm::Communicator& communicator;
+  engine::Engine& engine;
+  SlowWeights& slow;
+  BestWeights& best;
+  CheckpointSchedule& schedule;
+};
 
 /// The restored state, the same on every rank. Trivially copyable, since it is broadcast.
 struct Restored {
@@ -72,16 +75,7 @@ struct Restored {
 /// Collective.
 ///
 /// Errors   Error(data): as read_checkpoint()
-[[nodiscard]] Restored restore(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                               SlowWeights& slow, BestWeights& best, CheckpointSchedule& schedule,
-                               std::vector<std::string>& notes);
-
-/// Restores the newest good and undamaged checkpoint of fewer than `before` updates, read by rank 0, and
-/// removes later ones. Returns nothing, on every rank, if there is none. Collective.
-[[nodiscard]] std::optional<TrainingState> restore_good(const Job& job, comm::Communicator& communicator,
-                                                        engine::Engine& engine, SlowWeights& slow,
-                                                        BestWeights& best, CheckpointSchedule& schedule,
-                                                        std::int64_t before);
+[[nodiscard]] Restored restore(const TrainingParts& parts, std::vector<std::string>& notes);
 
 // Recovery handles a training that diverges: it stops the training, goes back to its newest good checkpoint,
 // or skips the updates of bad steps (--on-nan). All ranks make the same decision in the same step.
@@ -104,47 +98,40 @@ class Setback : public base::AgreedError {
 /// Threads  one, the worker's own
 class Recovery {
  public:
-  Recovery(const Job& job, comm::Communicator& communicator, RunEvents& events);
+  Recovery(const TrainingParts& parts, RunEvents& events);
 
   [[nodiscard]] LossGuard& guard() { return guard_; }
 
   /// Judges step `update` (from 0) after it was done. Returns whether its update was made.
   ///
   /// Errors   Setback or Error(data) if the training diverged, naming the batch and its samples
-  bool is_updated(const StepResult& outcome, std::int64_t update, double lr, CheckpointSchedule& schedule);
+  bool is_updated(const StepResult& outcome, std::int64_t update, double lr);
   /// Checks the weights after an epoch's last update, before they are saved as good ones. (A step's loss is
   /// known before its update.) The same result on all ranks.
   ///
   /// Errors   as is_updated()
-  void require_finite_weights(const measure::EpochRecord& epoch, engine::Engine& engine,
-                              CheckpointSchedule& schedule, measure::Ledger& ledger);
+  void require_finite_weights(const measure::EpochRecord& epoch, measure::Ledger& ledger);
   /// The same for the losses of an evaluation; removes its checkpoint.
-  void require_finite_losses(const measure::EpochRecord& epoch, CheckpointSchedule& schedule);
+  void require_finite_losses(const measure::EpochRecord& epoch);
   /// Fails because every step since the last epoch was skipped.
-  [[noreturn]] void all_were_skipped(std::int64_t updates, double lr, CheckpointSchedule& schedule);
+  [[noreturn]] void all_were_skipped(std::int64_t updates, double lr);
 
   /// Restores the newest good checkpoint before `setback`, and lowers the learning rate. Collective.
   ///
   /// Requires  all ranks have called CheckpointSchedule::meet()
   /// Errors    AgreedError with the setback's sentence if there is no such checkpoint, or after
   ///           LossGuard::kMostRollbacks of them
-  TrainingState roll_back(const Setback& setback, engine::Engine& engine, SlowWeights& slow,
-                          BestWeights& best, CheckpointSchedule& schedule);
+  TrainingState roll_back(const Setback& setback);
 
   /// Adds rollbacks, skipped updates and the engine's loss scale to the result, for the record.
-  void tell(WorkerResult& result, engine::Engine& engine) const;
+  void tell(WorkerResult& result) const;
 
  private:
-  struct Where {
-    std::int64_t update = 0;  ///< from 1
-    std::int64_t first_bad = 0;
-    double lr = 0;
-  };
-  [[noreturn]] void diverged(const Where& where, const std::string& what, CheckpointSchedule& schedule);
+  /// `update` is from 1.
+  [[noreturn]] void diverged(std::int64_t update, std::int64_t first_bad, double lr, const std::string& what);
   [[nodiscard]] std::string describe(const StepResult& outcome) const;
 
-  const Job& job_;
-  comm::Communicator& communicator_;
+  const TrainingParts parts_;
   RunEvents& events_;
   LossGuard guard_;
   std::vector<measure::RollbackRecord> rollbacks_;  ///< of this run

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <system_error>
 
 #include "base/error.h"
@@ -64,7 +62,7 @@ struct Candidate {
 };
 /// Errors   Error(data): it is damaged, or needs a file that is missing or damaged
 Candidate open_candidate(const fs::path& path) {
-  Candidate candidate{.file = open_checkpoint(path), .point = {}};
+  Candidate candidate{.file = open_checkpoint(path)};
   candidate.point.path = path;
   candidate.point.standing.counters = {.update = number_in(candidate.file, "update"),
                                        .epoch = number_in(candidate.file, "epoch"),
@@ -143,7 +141,6 @@ bool stopped_early_at(const Options& options, std::int64_t update) {
 /// Labels are numbers, so other classes, or the same ones in another order, would be learned as those before.
 void require_same_classes(const SafetensorsFile& file, const data::DataIdentity& then,
                           const data::DataIdentity& now) {
-  if (then.classes.empty() || now.classes.empty()) return;
   const auto difference = difference_of_classes(then.classes, now.classes);
   if (difference.empty()) return;
   fail(
@@ -162,7 +159,6 @@ std::vector<measure::ChangeRecord> changes_of_images(const data::DataIdentity& t
                : std::optional(fmt::format("{} images ({}..)", list.images, list.sha256.substr(0, 8)));
   };
   std::vector<measure::ChangeRecord> changes;
-  if (then.classes.empty() || now.classes.empty()) return changes;
   const auto compare = [&](const char* setting, const List& before, const List& here) {
     if (before != here)
       changes.push_back({.setting = setting, .then = text(before), .now = text(here), .update = update});
@@ -171,18 +167,6 @@ std::vector<measure::ChangeRecord> changes_of_images(const data::DataIdentity& t
   compare(measure::kValidationImages, then.validation, now.validation);
   compare(measure::kTestImages, then.test, now.test);
   return changes;
-}
-
-/// How the network sees images, where that differs from the run before.
-std::vector<std::string> notes_on_format(const data::DataIdentity& then, const data::DataIdentity& now,
-                                         std::int64_t update) {
-  std::vector<std::string> notes;
-  if (then.classes.empty() || now.classes.empty()) return notes;
-  const auto [difference, was] = difference_of_format(then, now);
-  if (!difference.empty())
-    notes.push_back(
-        fmt::format("images are {} from here on; they were {} up to update {}", difference, was, update));
-  return notes;
 }
 
 void require_same_training(const SafetensorsFile& file, const Options& options, const Resolved& resolved,
@@ -230,7 +214,8 @@ engine::Precision precision_from(const SafetensorsFile& file, const Options& opt
 ResumePoint find_resume_point(const Options& options, const Resolved& resolved, const graph::Graph& graph) {
   auto [file, point] = asked_for(options.resume);
   const auto data = data_in(file);
-  require_same_classes(file, data, resolved.data);
+  const bool knows_data = !data.classes.empty() && !resolved.data.classes.empty();
+  if (knows_data) require_same_classes(file, data, resolved.data);
   require_same_training(file, options, resolved, graph);
   point.precision = precision_from(file, options, resolved, point.notes);
   point.algorithms = algorithms_from(text_in(file, "kernels"), point.path.string());
@@ -243,20 +228,23 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved, 
     fail(ErrorKind::data,
          "{}: --ema was off in its run, but is {:g} in this one; give the same, or start a new run",
          point.path.string(), options.ema.decay);
-  const auto left = resolved.end - point.standing.counters.update;
+  const auto update = point.standing.counters.update;
+  const auto left = resolved.end - update;
   const bool is_over = left == 0 && !lost_at_its_end(options);
-  if (options.resume_auto &&
-      (is_over || (left > 0 && stopped_early_at(options, point.standing.counters.update)))) {
+  if (options.resume_auto && (is_over || (left > 0 && stopped_early_at(options, update)))) {
     point.is_finished = true;
     return std::move(point);
   }
   if (left < 0 || is_over)
-    fail(ErrorKind::usage, "{}: is already at update {} of {}; give more --epochs or --steps",
-         point.path.string(), point.standing.counters.update, resolved.end);
+    refuse_options("{}: is already at update {} of {}; give more --epochs or --steps", point.path.string(),
+                   update, resolved.end);
   if (data.classes.empty()) point.notes.push_back(note_of_no_classes(point.path));
-  const auto update = point.standing.counters.update;
-  point.other_images = changes_of_images(data, resolved.data, update);
-  std::ranges::move(notes_on_format(data, resolved.data, update), std::back_inserter(point.notes));
+  if (knows_data) {
+    point.other_images = changes_of_images(data, resolved.data, update);
+    if (const auto [here, there] = difference_of_format(data, resolved.data); !here.empty())
+      point.notes.push_back(
+          fmt::format("images are {} from here on; they were {} up to update {}", here, there, update));
+  }
   if (point.standing.guard.rollbacks > 0)
     point.notes.push_back(
         fmt::format("the learning rate is {:g} times what its schedule says: the earlier run went back {} "
@@ -265,9 +253,8 @@ ResumePoint find_resume_point(const Options& options, const Resolved& resolved, 
                     base::counted(point.standing.guard.rollbacks, "time")));
   const auto then = text_in(file, "lr"), now = fmt::format("{}", resolved.rate.peak);
   if (!then.empty() && then != now)
-    point.notes.push_back(
-        fmt::format("the learning rate's peak is {} from here on; it was {} up to update {}", now, then,
-                    point.standing.counters.update));
+    point.notes.push_back(fmt::format(
+        "the learning rate's peak is {} from here on; it was {} up to update {}", now, then, update));
   return std::move(point);
 }
 
@@ -285,7 +272,7 @@ ResumePoint resume_point_of(const fs::path& path) { return open_candidate(path).
 
 AutoResume find_auto_resume(const Options& options) {
   if (options.out.empty())
-    fail(ErrorKind::usage, "--resume auto looks for a checkpoint in the run's own directory; give --out DIR");
+    refuse_options("--resume auto looks for a checkpoint in the run's own directory; give --out DIR");
   const auto paths = checkpoints_in(options.out);
   for (const auto& path : paths) {
     try {
@@ -301,10 +288,10 @@ AutoResume find_auto_resume(const Options& options) {
     const auto kept = read_kept_record(record_path);
     if (kept.record && kept.record->status == "complete") {
       if (differences(kept.record->settings, settings(options)).empty()) return AutoResume::finished;
-      fail(ErrorKind::usage,
-           "--out {}: holds the complete record of a training with other settings, and no checkpoint to "
-           "continue from; give another --out",
-           options.out.string());
+      refuse_options(
+          "--out {}: holds the complete record of a training with other settings, and no checkpoint to "
+          "continue from; give another --out",
+          options.out.string());
     }
   }
   return AutoResume::fresh;
@@ -347,22 +334,20 @@ void require_own_directory(const Options& options) {
     if (fs::is_symlink(asked, unreadable)) asked = fs::canonical(asked, unreadable);
     const auto newest = there.empty() ? asked.filename() : there.front().filename();
     if (fs::is_regular_file(asked, unreadable) && asked.filename() != newest)
-      fail(
-          ErrorKind::usage,
+      refuse_options(
           "--out {}: holds {}, newer than the {} that --resume names, and a later --resume {} would take it; "
           "give another --out",
           out, newest.string(), asked.filename().string(), out);
     return;
   }
   if (!there.empty())
-    fail(ErrorKind::usage,
-         "--out {0}: holds another run ({1}); give --resume {0} to continue it, or another --out", out,
-         there.front().filename().string());
+    refuse_options("--out {0}: holds another run ({1}); give --resume {0} to continue it, or another --out",
+                   out, there.front().filename().string());
   if (fs::exists(options.out / "record.json", unreadable))
-    fail(ErrorKind::usage,
-         "--out {}: holds another run's record.json, and no checkpoint to continue from; give another "
-         "--out, or --resume auto to start again there",
-         out);
+    refuse_options(
+        "--out {}: holds another run's record.json, and no checkpoint to continue from; give another "
+        "--out, or --resume auto to start again there",
+        out);
 }
 
 }  // namespace paceline::train

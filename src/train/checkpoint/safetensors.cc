@@ -250,7 +250,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       refuse(fmt::format(
           ", {} {}, needs {} bytes, but its data_offsets are {} and {}; the file is damaged: write it again",
           *dtype_, text_of_shape(*shape_), needed ? std::to_string(*needed) : "more than 2^63", begin, end));
-    return {{.name = name_, .dtype = *dtype, .shape = std::move(*shape_), .bytes = {}}, begin, end};
+    return {{.name = name_, .dtype = *dtype, .shape = std::move(*shape_)}, begin, end};
   }
 
   const std::string& path_;

@@ -33,20 +33,12 @@ std::optional<std::size_t> digits_in(std::string_view header) {
   return begin;
 }
 
-/// Computes the sum of a whole file in pieces, with zeros in place of the digits in the header.
-class Sum {
- public:
-  explicit Sum(std::string_view header) {
-    const std::uint64_t length = header.size();
-    sum_.update(std::as_bytes(std::span(&length, 1)));
-    sum_.update(std::as_bytes(std::span(header)));
-  }
-  void data(std::span<const std::byte> bytes) { sum_.update(bytes); }
-  [[nodiscard]] std::string digits() { return sum_.digits(); }
-
- private:
-  base::Sha256 sum_;
-};
+/// Begins the sum of a file, whose header has zeros in place of the digits.
+void add_header(std::string_view header, base::Sha256& sum) {
+  const std::uint64_t length = header.size();
+  sum.update(std::as_bytes(std::span(&length, 1)));
+  sum.update(std::as_bytes(std::span(header)));
+}
 
 /// A file that is read from begin to end.
 class Input {
@@ -100,8 +92,9 @@ std::string with_checksum(std::string header, std::span<const std::span<const st
   const auto at = digits_in(header);
   base::expects(at && header.compare(*at, kSha256Digits, checksum_placeholder()) == 0,
                 "the header has the placeholder of its checksum once");
-  Sum sum(header);
-  for (const auto& piece : data) sum.data(piece);
+  base::Sha256 sum;
+  add_header(header, sum);
+  for (const auto& piece : data) sum.update(piece);
   return header.replace(*at, kSha256Digits, sum.digits());
 }
 
@@ -117,9 +110,10 @@ Checksum check_checksum(const std::filesystem::path& path) {
   const auto at = digits_in(header);
   if (!at) return Checksum::absent;
   const std::string written = header.substr(*at, kSha256Digits);
-  Sum sum(header.replace(*at, kSha256Digits, checksum_placeholder()));
+  base::Sha256 sum;
+  add_header(header.replace(*at, kSha256Digits, checksum_placeholder()), sum);
   std::vector<std::byte> piece(std::min<std::uint64_t>(file.size(), std::uint64_t{1} << 20));
-  while (const auto count = file.read(piece)) sum.data(std::span(piece).first(count));
+  while (const auto count = file.read(piece)) sum.update(std::span(piece).first(count));
   return sum.digits() == written ? Checksum::right : Checksum::wrong;
 }
 

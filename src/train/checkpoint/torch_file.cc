@@ -252,7 +252,7 @@ class TorchFile::Collector {
       pickle_.fail(type_name.offset, "a storage has a type of numbers");
     const std::string part(part_name.text);
 
-    Tensor tensor{.name = name, .dtype = type->dtype, .shape = wholes(arguments.members[2]), .bytes = {}};
+    Tensor tensor{.name = name, .dtype = type->dtype, .shape = wholes(arguments.members[2])};
     Place place{.element_bytes = type->bytes,
                 .offset = whole(arguments.members[1]),
                 .strides = wholes(arguments.members[3])};

@@ -3,14 +3,7 @@
 #include <memory>
 #include <span>
 
-#include "base/error.h"
-
 namespace paceline::train {
-namespace {
-
-constexpr int kBatchesAhead = 2;
-
-}  // namespace
 
 engine::CompileOptions compile_options(const Options& options, const Resolved& resolved,
                                        const Backend& backend, int local_rank) {
@@ -25,15 +18,11 @@ engine::CompileOptions compile_options(const Options& options, const Resolved& r
       .shard = resolved.engine_shard,
       .seed = options.seed,
       .algorithms = resolved.algorithms,
-      .reduce_statistics = {},
       .world_size = resolved.workers,
-      .gradient_memory = {},
-      .all_workers_say = {},
       .stored_images = resolved.stored.total(),
       .has_two_labels = mixes_images(options),
       .worker_on_host =
           backend.machine->device_numbers(resolved.local_workers).at(static_cast<std::size_t>(local_rank)),
-      .device_index = {},
       .emulated_compute = options.emulate_compute};
 }
 
@@ -77,6 +66,7 @@ data::LoaderOptions loader_options(const Options& options, const Resolved& resol
   const bool prepares_all = options.data_parallel && rank == 0;
   const bool draws = resolved.stored.total() > 0;
   const bool mixes = mixes_images(options);
+  constexpr int kBatchesAhead = 2;
   return {
       .global_batch = resolved.global_batch,
       .local_batch = prepares_all ? resolved.global_batch : resolved.local_batch,
@@ -91,8 +81,7 @@ data::LoaderOptions loader_options(const Options& options, const Resolved& resol
 data::AugmentOptions augment_options(const Options& options, const data::Source& source) {
   const int channels = source.train->format().channels;
   if (options.augment && options.trivial_augment && channels != 1 && channels != 3)
-    base::fail(
-        base::ErrorKind::usage,
+    refuse_options(
         "--trivial-augment changes colours of grey images and of RGB, and those of data '{}' have {} channels; "
         "leave it out",
         source.spec, channels);

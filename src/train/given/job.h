@@ -37,6 +37,15 @@ struct Progress {
       event;  ///< for events.jsonl (docs/formats.md); also called by run()
 };
 
+/// What the workers of a run have done so far.
+struct RunCounts {
+  std::atomic<std::int64_t> updates_done{0};  ///< written by the first rank of this process
+  std::atomic<double> first_step_s{0};        ///< set by rank 0: Record::first_step_s; 0: not yet
+  /// Set by rank 0 to the number of images before the held-back test set is read. They count as read from
+  /// then on, so that a kill in between hides no reading.
+  std::atomic<std::int64_t> test_reads_begun{0};
+};
+
 struct Job {
   const Options& options;
   const Resolved& resolved;
@@ -51,21 +60,22 @@ struct Job {
   std::optional<ResumePoint> resume;  ///< what rank 0 reads if options.resume is given
   /// Rank 0: the record of the epoch at whose end the checkpoint was written; none if there is no such epoch.
   std::optional<measure::EpochRecord> last_epoch;
-  std::vector<std::vector<int>> cores;      ///< [worker of this process] to bind to; empty: do not bind
-  base::TimePoint started;                  ///< of the command
-  std::atomic<std::int64_t>& updates_done;  ///< written by the first rank of this process
-  UpdateCount& update_count;                ///< set by rank 0: a copy of updates_done that survives a kill
-  std::atomic<double>& first_step_s;        ///< set by rank 0: Record::first_step_s; 0: not yet
-  const data::CountedDataset& test_reads;   ///< counts reads of source.test
-  data::LoaderPool& pool;                   ///< of all loader threads of this process
+  std::vector<std::vector<int>> cores = {};  ///< [worker of this process] to bind to; empty: do not bind
+  base::TimePoint started;                   ///< of the command
+  RunCounts& counts;
+  UpdateCount& update_count;  ///< set by rank 0: a copy of counts.updates_done that survives a kill
+  const data::CountedDataset& test_reads;  ///< counts reads of source.test
+  data::LoaderPool& pool;                  ///< of all loader threads of this process
   /// Rank 0 calls it after each epoch with all epochs so far, so that a killed run leaves them in its record.
-  std::function<void(const std::vector<measure::EpochRecord>&)> keep;
+  std::function<void(const std::vector<measure::EpochRecord>&)> keep = {};
   measure::GpuWatch* gpu_watch = nullptr;  ///< reads the GPUs of this process; null if it uses none
   bool peak_is_ours = false;               ///< whether the process's peak memory is that of this run
-  /// Set by rank 0 to the number of images before the held-back test set is read. They count as read from
-  /// then on, so that a kill in between hides no reading.
-  std::atomic<std::int64_t>& test_reads_begun;
-  EvaluationLog& evaluations;  ///< of rank 0
+  EvaluationLog& evaluations;              ///< of rank 0
+
+  /// Index of a worker of this process within it.
+  [[nodiscard]] int local_rank(int rank) const {
+    return rank - backend.place.process * resolved.local_workers;
+  }
 };
 
 /// The options for compiling the engine of worker `local_rank` of this process, without the rank's own hook

@@ -23,15 +23,8 @@ std::string_view name(engine::UpdateKind kind) {
 }
 
 std::string name(engine::BatchNormMode mode, int ghost_size) {
-  switch (mode) {
-    case engine::BatchNormMode::local:
-      return "local";
-    case engine::BatchNormMode::ghost:
-      return "ghost:" + std::to_string(ghost_size);
-    case engine::BatchNormMode::synchronised:
-      return "sync";
-  }
-  return "?";
+  if (mode == engine::BatchNormMode::ghost) return "ghost:" + std::to_string(ghost_size);
+  return mode == engine::BatchNormMode::local ? "local" : "sync";
 }
 
 }  // namespace paceline::train

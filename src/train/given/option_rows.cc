@@ -10,7 +10,6 @@
 #include <array>
 #include <set>
 
-#include "base/error.h"
 #include "data/dataset.h"
 #include "graph/zoo.h"
 
@@ -36,8 +35,7 @@ std::string device_named(std::string_view text) {
     return fmt::format("cuda:{}",
                        base::whole_number_in(text, "K", text.substr(kNumbered.size()), 0, kMostGpus - 1));
   if (text.starts_with("gpu"))
-    base::fail(base::ErrorKind::usage, "must be one of {}, got '{}': GPUs are called cuda here",
-               fmt::join(devices, ", "), text);
+    refuse_options("must be one of {}, got '{}': GPUs are called cuda here", fmt::join(devices, ", "), text);
   return devices[base::one_of(text, devices)];
 }
 
@@ -61,7 +59,7 @@ void choose_shuffle(Options& options, std::string_view text) {
     options.shuffle_window =
         base::whole_number_in(text, "W", text.substr(kWindow.size()), 1, std::int64_t{1} << 20);
   else
-    base::fail(base::ErrorKind::usage, "must be global or window:W, got '{}'", text);
+    refuse_options("must be global or window:W, got '{}'", text);
 }
 
 /// Records lack it at its default: it is younger than the first of them.
@@ -80,12 +78,6 @@ constexpr auto name_of_views = [](const Options& o) {
   return words_of(
       kNamesOfViews)[static_cast<std::size_t>(std::ranges::find(kViews, o.test_views) - kViews.begin())];
 };
-
-/// Whether the options hold the test set back. For a data set with a validation part of its own this cannot
-/// be known here; the record's `test_set` says it.
-bool holds_test_back(const Options& o) {
-  return o.window_steps == 0 && test_policy(o, o.validation_split > 0) != TestSet::every;
-}
 
 std::string models_in_words() {
   return fmt::format(
@@ -250,9 +242,7 @@ constexpr OptionRow<Options> kTrainingRows[] = {
      kRuns,
      Field<O>(
          [](O& o, Text t) {
-           if (t != "auto")
-             base::fail(base::ErrorKind::usage, "must be auto, got '{}'; a size of your own is --bucket-mb X",
-                        t);
+           if (t != "auto") refuse_options("must be auto, got '{}'; a size of your own is --bucket-mb X", t);
            o.bucket_auto = true;
          },
          [](const O& o) { return o.bucket_auto ? "auto" : ""; }),
@@ -272,9 +262,9 @@ constexpr OptionRow<Options> kTrainingRows[] = {
      "counts the readings",
      kTrainings,
      Field<O>([](O& o, Text t) { o.test_set = option_value::parsed<TestSet>(t, {}); },
-              [](const O& o) {
+              [](const O& o) {  // a validation part of the data's own is not known here
                 const auto policy = test_policy(o, o.validation_split > 0);
-                return holds_test_back(o) ? name(policy) : "";
+                return o.window_steps == 0 && policy != TestSet::every ? name(policy) : "";
               },
               [](const O& o) { return o.test_set ? name(*o.test_set) : ""; })},
     {"early-stopping", "PATIENCE", kHowLong,
@@ -289,10 +279,10 @@ constexpr OptionRow<Options> kTrainingRows[] = {
          [](O& o, Text t) {
            o.target = target_named(t);
            if (!o.target)
-             base::fail(base::ErrorKind::usage,
-                        "must be accuracy=X with X above 0 and at most 1, or loss=X with X above 0, such as "
-                        "accuracy=0.97, got '{}'",
-                        t);
+             refuse_options(
+                 "must be accuracy=X with X above 0 and at most 1, or loss=X with X above 0, such as "
+                 "accuracy=0.97, got '{}'",
+                 t);
          },
          [](const O& o) { return o.target ? text_of(*o.target) : ""; })},
     {"evaluate-steps", "K", kHowLong,

@@ -25,17 +25,21 @@ constexpr std::array<UnitName, 6> kNames{{{"steps", Unit::steps},
 
 constexpr double kMost = 1e9;  ///< steps, epochs or seconds: a run of 30 years
 
+/// All of `text` as a number.
+std::optional<double> number_of(std::string_view text, std::chars_format format) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, format);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<CheckpointInterval> checkpoint_interval(std::string_view text) {
   for (const auto& [name, unit] : kNames) {
     if (!text.ends_with(name)) continue;
-    const auto number = text.substr(0, text.size() - name.size());
-    double count = 0;
-    const auto read =
-        std::from_chars(number.data(), number.data() + number.size(), count, std::chars_format::fixed);
-    const bool is_number = read.ec == std::errc{} && read.ptr == number.data() + number.size();
-    if (!is_number || !(count > 0) || count > kMost) return std::nullopt;
+    const auto count =
+        number_of(text.substr(0, text.size() - name.size()), std::chars_format::fixed).value_or(0);
+    if (!(count > 0) || count > kMost) return std::nullopt;
     if (unit != Unit::seconds && count != std::floor(count)) return std::nullopt;
     return CheckpointInterval{.unit = unit, .count = count};
   }
@@ -43,15 +47,10 @@ std::optional<CheckpointInterval> checkpoint_interval(std::string_view text) {
 }
 
 std::string text_of(const CheckpointInterval& interval) {
-  switch (interval.unit) {
-    case Unit::steps:
-      return fmt::format("{}steps", interval.count);
-    case Unit::seconds:
-      return fmt::format("{}s", interval.count);
-    case Unit::epochs:
-      break;
-  }
-  return fmt::format("{}", interval.count);
+  return fmt::format("{}{}", interval.count,
+                     interval.unit == Unit::steps     ? "steps"
+                     : interval.unit == Unit::seconds ? "s"
+                                                      : "");
 }
 
 std::optional<TrainingTarget> target_named(std::string_view text) {
@@ -59,11 +58,8 @@ std::optional<TrainingTarget> target_named(std::string_view text) {
     TrainingTarget target{.is_loss = is_loss};
     const auto begin = fmt::format("{}=", target.quantity());
     if (!text.starts_with(begin)) continue;
-    const auto number = text.substr(begin.size());
-    const char* const end = number.data() + number.size();
-    const auto read = std::from_chars(number.data(), end, target.value);
-    const bool is_number = read.ec == std::errc{} && read.ptr == end && std::isfinite(target.value);
-    if (is_number && target.value > 0 && (is_loss || target.value <= 1)) return target;
+    target.value = number_of(text.substr(begin.size()), std::chars_format::general).value_or(0);
+    if (std::isfinite(target.value) && target.value > 0 && (is_loss || target.value <= 1)) return target;
   }
   return std::nullopt;
 }

@@ -7,14 +7,22 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "data/augment.h"
 #include "data/dataset.h"
 #include "engine/engine.h"
 #include "measure/record.h"
 
 namespace paceline::train {
+
+/// Fails with a sentence about options: Error(usage).
+template <typename... Args>
+[[noreturn]] void refuse_options(fmt::format_string<Args...> sentence, Args&&... args) {
+  base::fail(base::ErrorKind::usage, sentence, std::forward<Args>(args)...);
+}
 
 // Parses how often a checkpoint is written ("500steps", "60s", "1epochs"; a bare number is epochs), and
 // says whether that much has passed (CheckpointSchedule decides).
@@ -249,8 +257,12 @@ struct Options {
   return has_validation ? TestSet::last : TestSet::every;
 }
 
-/// Whether a training with these options evaluates its validation set, if it has one. A timed window does
-/// not.
+/// Whether a training with these options evaluates its test set. A timed window does not.
+[[nodiscard]] inline bool reads_test(const Options& options, bool has_validation) {
+  return options.window_steps == 0 && test_policy(options, has_validation) != TestSet::never;
+}
+
+/// The same for its validation set, if it has one.
 [[nodiscard]] inline bool validates(const Options& options, bool has_validation) {
   return has_validation && options.window_steps == 0 && options.evaluate_every > 0;
 }

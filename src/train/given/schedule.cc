@@ -10,6 +10,8 @@
 #include <numbers>
 #include <system_error>
 
+#include "train/given/names.h"
+
 namespace paceline::train {
 
 UpdateCount::UpdateCount(const std::filesystem::path& out)
@@ -94,23 +96,15 @@ double learning_rate(const ScheduleOptions& options, double peak, std::int64_t u
 }
 
 ScaledRate scaled_rate(const Options& options, std::int64_t global_batch) {
-  ScaledRate rate{.base = options.lr, .reference_batch = options.lr_batch > 0 ? options.lr_batch : 128};
+  const bool is_scaled = options.scale_lr != LrScaling::none;
+  ScaledRate rate;
+  rate.base = options.lr;
+  rate.reference_batch = options.lr_batch > 0 ? options.lr_batch : 128;
+  rate.rule = name(options.scale_lr);
   const double ratio = static_cast<double>(global_batch) / static_cast<double>(rate.reference_batch);
-  switch (options.scale_lr) {
-    case LrScaling::none:
-      rate.rule = "none";
-      break;
-    case LrScaling::linear:
-      rate.rule = "linear";
-      rate.factor = ratio;
-      break;
-    case LrScaling::sqrt:
-      rate.rule = "sqrt";
-      rate.factor = std::sqrt(ratio);
-      break;
-  }
+  if (is_scaled) rate.factor = options.scale_lr == LrScaling::linear ? ratio : std::sqrt(ratio);
   rate.peak = rate.base * rate.factor;
-  if (options.scale_lr != LrScaling::none)
+  if (is_scaled)
     rate.sentence = fmt::format("learning rate {:g} x {:g} = {:g} ({}: global batch {} / {})", rate.base,
                                 rate.factor, rate.peak, rate.rule, global_batch, rate.reference_batch);
   else if (belongs_to_a_batch(options) && ratio != 1)

@@ -60,8 +60,7 @@ struct Length {
 /// - one-cycle: half a cosine from peak * `one_cycle_start` to the peak, which is reached after the fraction
 ///   `one_cycle_peak` of the updates that follow the warm-up; then half a cosine to peak * `final_factor`.
 /// - polynomial: from the peak to peak * `final_factor`, with the power `polynomial_power` of the part that
-/// is
-///   left of the updates after the warm-up. (LARS is usually given with power 2.)
+///   is left of the updates after the warm-up. (LARS is usually given with power 2.)
 /// - plateau: the peak. The caller multiplies it by the factor from validation (ValidationWatch).
 ///
 /// Source   Loshchilov & Hutter, ICLR 2017 (cosine); Smith & Topin, 2018 (one-cycle); You et al., 2017
@@ -70,10 +69,7 @@ struct Length {
                                    const Length& length);
 
 /// The peak after scaling with the global batch, and how it was computed.
-struct ScaledRate {
-  double base = 0, factor = 1, peak = 0;
-  std::int64_t reference_batch = 0;
-  std::string rule;      ///< "linear", "sqrt", "none"
+struct ScaledRate : measure::Record::LearningRate {
   std::string sentence;  ///< "learning rate 0.1 x 4 = 0.4 (linear: global batch 512 / 128)"
 };
 [[nodiscard]] ScaledRate scaled_rate(const Options& options, std::int64_t global_batch);

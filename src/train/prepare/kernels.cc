@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/given/job.h"
 
 namespace paceline::train {
 namespace {
@@ -36,15 +35,12 @@ engine::KernelRequest kernel_request(const Options& options, const engine::Kerne
   return {.is_measured = options.measured_kernels && options.shard == 0, .given = earlier};
 }
 
-measure::KernelsRecord describe(const engine::PreparedKernels& kernels) {
-  return {.chosen_by = kernels.chosen_by, .algorithms = *kernels.algorithms};
-}
-
 engine::PreparedKernels choose_kernels(const Options& options, const Resolved& resolved,
-                                       const graph::Graph& graph,
+                                       const RunParts& parts,
                                        const std::optional<graph::Graph>& evaluation_graph,
-                                       const engine::KernelAlgorithms& earlier, const Backend& backend) {
-  auto kernels = backend.machine->prepare(graph, planning_options(options, resolved, backend),
+                                       const engine::KernelAlgorithms& earlier) {
+  const Backend& backend = parts.backend;
+  auto kernels = backend.machine->prepare(parts.graph, planning_options(options, resolved, backend),
                                           kernel_request(options, earlier));
   if (!evaluation_graph || options.window_steps != 0 || kernels.algorithms == nullptr) return kernels;
   const auto evaluation = backend.machine->prepare(

@@ -7,10 +7,7 @@
 
 #include "engine/engine.h"
 #include "graph/graph.h"
-#include "measure/record.h"
-#include "train/given/backend.h"
-#include "train/given/options.h"
-#include "train/given/resolve.h"
+#include "train/prepare/memory.h"
 
 namespace paceline::train {
 
@@ -22,16 +19,13 @@ namespace paceline::train {
 [[nodiscard]] engine::KernelRequest kernel_request(const Options& options,
                                                    const engine::KernelAlgorithms& earlier);
 
-[[nodiscard]] measure::KernelsRecord describe(const engine::PreparedKernels& kernels);
-
-/// Those of a training on `graph`, and of its evaluation on `evaluation_graph` where images have another size
+/// Those of a training, and of its evaluation on `evaluation_graph` where images have another size
 /// there: its problems are others. `earlier`: as of kernel_request(). Collective over the processes.
 ///
 /// Errors   as kernel_request(); Error(usage): an algorithm of options.kernels_from cannot be used here
 [[nodiscard]] engine::PreparedKernels choose_kernels(const Options& options, const Resolved& resolved,
-                                                     const graph::Graph& graph,
+                                                     const RunParts& parts,
                                                      const std::optional<graph::Graph>& evaluation_graph,
-                                                     const engine::KernelAlgorithms& earlier,
-                                                     const Backend& backend);
+                                                     const engine::KernelAlgorithms& earlier);
 
 }  // namespace paceline::train

@@ -12,6 +12,7 @@
 #include "train/given/options.h"
 #include "train/step/buckets.h"
 #include "train/step/data_parallel.h"
+#include "train/step/queued_steps.h"
 #include "train/step/step.h"
 
 namespace paceline::train {
@@ -39,24 +40,20 @@ std::int64_t process_bytes(const data::Source& source, const ProcessCache& histo
 
 /// Adds the memory that sums over GPUs need on each GPU besides the engines' arrays, if every worker has its
 /// own GPU.
-void add_device_sums(const Options& options, const Resolved& resolved, const graph::Graph& graph,
-                     const Backend& backend, const MemoryLimits& limits, graph::MemoryPlan& plan) {
-  if (backend.device_sum_bytes == 0 || !limits.device) return;
+void add_device_sums(const Options& options, const Resolved& resolved, const RunParts& parts,
+                     graph::MemoryPlan& plan) {
+  const MemoryLimits& limits = parts.limits;
+  if (parts.backend.device_sum_bytes == 0 || !limits.device) return;
   if (limits.share->workers > 1 || limits.share->is_any_shared) return;
   if (resolved.workers == 1 || is_data_parallel(options)) return;
-  plan.lines.push_back({"NCCL's buffers", backend.device_sum_bytes, Place::device});
+  plan.lines.push_back({"NCCL's buffers", parts.backend.device_sum_bytes, Place::device});
   if (options.shard == 0) return;
   // The parts of all ranks of the longest array that is summed in one call. --bucket auto begins with the
   // whole gradient.
-  const graph::Layout layout = graph::flat_layout(graph);
-  const auto votes = static_cast<std::int64_t>(4 * engine::kVoteFloats);
-  std::int64_t longest = 4 * layout.elements + votes;
-  if (!options.bucket_auto) {
-    const Buckets buckets = cut_buckets(layout, static_cast<std::int64_t>(options.bucket_mb * 1e6));
-    longest = 0;
-    for (std::size_t bucket = 0; bucket < buckets.count(); ++bucket)
-      longest = std::max(longest, buckets.bytes(bucket) + (bucket + 1 == buckets.count() ? votes : 0));
-  }
+  const graph::Layout layout = graph::flat_layout(parts.graph);
+  const auto bucket_bytes =
+      options.bucket_auto ? 4 * layout.elements : static_cast<std::int64_t>(options.bucket_mb * 1e6);
+  const std::int64_t longest = with_votes(cut_buckets(layout, bucket_bytes), false).most_bytes();
   plan.lines.push_back({"gathered parts of shards", resolved.workers * longest, Place::device});
 }
 
@@ -87,12 +84,12 @@ std::string excess(const graph::MemoryPlan& plan, const MemoryLimits& limits) {
   return "";
 }
 
-graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, const graph::Graph& graph,
-                           const data::Source& source, const Backend& backend, const MemoryLimits& limits) {
+graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, const RunParts& parts) {
+  const auto& [graph, source, backend, conditions, limits] = parts;
   graph::MemoryPlan plan = backend.machine->plan(graph, planning_options(options, resolved, backend));
   const auto scale = [&](graph::MemoryPlan::Line& line) {
-    if (!limits.device) line.place = Place::host;  // the device uses the host's memory
-    line.bytes *= line.place == Place::device ? limits.share->workers : resolved.local_workers;
+    if (!parts.limits.device) line.place = Place::host;  // the device uses the host's memory
+    line.bytes *= line.place == Place::device ? parts.limits.share->workers : resolved.local_workers;
   };
   const std::int64_t flat = 4 * graph::flat_layout(graph).elements;
   const std::int64_t sums = ShardSums::arrays(resolved.passes_per_worker, order_of_passes(options));
@@ -100,7 +97,7 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
     plan.lines.push_back(
         {options.shard > 0 ? "partial sums of shards" : "sum of micro-batches", sums * flat, Place::device});
   for (auto& line : plan.lines) scale(line);
-  add_device_sums(options, resolved, graph, backend, limits, plan);
+  add_device_sums(options, resolved, parts, plan);
   if (limits.share && resolved.workers > 1)  // comm/host_staging.h
     plan.lines.push_back({"gradients on the host", resolved.local_workers * flat});
   const bool hands_out = is_data_parallel(options);
@@ -117,13 +114,11 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   if (resolved.stored.total() > 0)
     plan.lines.push_back({"labels", resolved.local_workers * ImageStore::planned_bytes(resolved.stored)});
   const auto add_evaluation = [&](const char* purpose, const data::Dataset& set) {
-    auto batches = evaluation_options(set.size(), resolved.engine_batch, options.test_views, 0,
-                                      resolved.workers, options.shard > 0);
+    auto batches = evaluation_options(options, resolved, set.size(), 0);
     batches.draws = resolved.stored.total() > 0;
     plan.lines.push_back(
         {purpose, resolved.local_workers * data::EvaluationBatches::planned_bytes(set.format(), batches)});
   };
-  const bool has_validation = source.validation != nullptr;
   if (const auto other = options.window_steps == 0 ? make_evaluation_graph(graph, source) : std::nullopt) {
     auto compiled = evaluation_compile_options(options, resolved, backend, 0);
     for (auto& line : backend.machine->plan(*other, compiled).lines) {
@@ -132,8 +127,8 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
       plan.lines.push_back(line);
     }
   }
-  if (options.window_steps == 0 && test_policy(options, has_validation) != TestSet::never)
-    add_evaluation("test loader", *source.test);
+  const bool has_validation = source.validation != nullptr;
+  if (reads_test(options, has_validation)) add_evaluation("test loader", *source.test);
   if (validates(options, has_validation)) {
     add_evaluation("validation loader", *source.validation);
     plan.lines.push_back({"weights of the best epoch", flat});
@@ -147,8 +142,7 @@ graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved, con
   }
   if (backend.place.is_first() && options.window_steps == 0 && options.save_checkpoints &&
       !options.out.empty())
-    plan.lines.push_back(
-        {"copy for checkpoints", Snapshot::planned_bytes(flat, options.rule, has_slow_weights(options))});
+    plan.lines.push_back({"copy for checkpoints", Snapshot::planned_bytes(graph, options)});
   plan.lines.push_back({"data set", source.resident_bytes});
   plan.lines.push_back({"process", process_bytes(source, *backend.history)});
   return plan;
@@ -159,26 +153,31 @@ std::int64_t batch_unit(const Options& options) {
   return std::max<std::int64_t>({1, options.shard, options.micro_batch, ghosts ? options.ghost_size : 1});
 }
 
-std::int64_t largest_local_batch(Options options, const graph::Graph& graph, const data::Source& source,
-                                 const Backend& backend, const RunConditions& circumstances,
-                                 const MemoryLimits& limits, std::int64_t most) {
+namespace {
+
+bool fits(const Options& options, const RunParts& parts) {
+  return excess(plan_run(options, resolve(options, parts.conditions), parts), parts.limits).empty();
+}
+
+}  // namespace
+
+std::int64_t largest_local_batch(Options options, const RunParts& parts, std::int64_t most) {
   options.global_batch = 0;
-  const auto fits = [&](std::int64_t batch) {
+  const auto batch_fits = [&](std::int64_t batch) {
     options.local_batch = batch;
-    return excess(plan_run(options, resolve(options, circumstances), graph, source, backend, limits), limits)
-        .empty();
+    return fits(options, parts);
   };
   const std::int64_t unit = batch_unit(options);
   // The shards of a worker must stay a power of two, so with --shard the search is over powers.
   if (options.shard > 0) {
     std::int64_t best = 0;
-    for (std::int64_t batch = unit; batch <= most && fits(batch); batch *= 2) best = batch;
+    for (std::int64_t batch = unit; batch <= most && batch_fits(batch); batch *= 2) best = batch;
     return best;
   }
   std::int64_t low = 0, high = most / unit + 1;  // low fits, high does not
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
-    (fits(middle * unit) ? low : high) = middle;
+    (batch_fits(middle * unit) ? low : high) = middle;
   }
   return low * unit;
 }
@@ -186,17 +185,14 @@ std::int64_t largest_local_batch(Options options, const graph::Graph& graph, con
 namespace {
 
 /// The largest micro-batch of this local batch with which the plan fits; 0: none, or the options exclude it.
-std::int64_t largest_micro_batch(Options options, std::int64_t local_batch, const graph::Graph& graph,
-                                 const data::Source& source, const Backend& backend,
-                                 const RunConditions& circumstances, const MemoryLimits& limits) {
+std::int64_t largest_micro_batch(Options options, std::int64_t local_batch, const RunParts& parts) {
   const std::int64_t most = options.micro_batch > 0 ? options.micro_batch - 1 : local_batch / 2;
   if (options.shard > 0 || options.data_parallel) return 0;
   for (std::int64_t part = most; part > 0; --part) {
     if (local_batch % part != 0) continue;
     options.micro_batch = part;
     try {
-      const auto plan = plan_run(options, resolve(options, circumstances), graph, source, backend, limits);
-      if (excess(plan, limits).empty()) return part;
+      if (fits(options, parts)) return part;
     } catch (const base::Error&) {
       // Other options do not accept this part, such as --bn ghost.
     }
@@ -206,24 +202,21 @@ std::int64_t largest_micro_batch(Options options, std::int64_t local_batch, cons
 
 }  // namespace
 
-void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,
-                    const data::Source& source, const Backend& backend, const RunConditions& circumstances,
-                    const graph::MemoryPlan& plan, const MemoryLimits& limits, bool trains) {
-  const std::string too_much = excess(plan, limits);
+void require_memory(const Options& options, const Resolved& resolved, const RunParts& parts,
+                    const graph::MemoryPlan& plan, bool trains) {
+  const std::string too_much = excess(plan, parts.limits);
   if (too_much.empty()) return;
   const auto begin = fmt::format("memory: the plan for {} x local batch {} is {}",
                                  base::counted(resolved.workers, "worker"), resolved.local_batch, too_much);
-  if (measure::address_space_left() < kSearchBytes && plan.total_bytes(Place::host) > limits.host)
+  if (measure::address_space_left() < kSearchBytes && plan.total_bytes(Place::host) > parts.limits.host)
     base::fail(base::ErrorKind::device, "{} by its `ulimit -v`; raise it, or use a smaller batch or model",
                begin);
-  const std::int64_t part = trains ? largest_micro_batch(options, resolved.local_batch, graph, source,
-                                                         backend, circumstances, limits)
-                                   : 0;
+  const std::int64_t part = trains ? largest_micro_batch(options, resolved.local_batch, parts) : 0;
   const auto in_parts =
       part > 0 ? fmt::format("--micro-batch {} computes this batch in parts that fit", part) : "";
   if (options.micro_batch > 0 && part > 0) base::fail(base::ErrorKind::device, "{}; {}", begin, in_parts);
-  const std::int64_t largest = largest_local_batch(options, graph, source, backend, circumstances, limits,
-                                                   source.train->size() / resolved.workers);
+  const std::int64_t largest =
+      largest_local_batch(options, parts, parts.source.train->size() / resolved.workers);
   if (largest == 0)
     base::fail(base::ErrorKind::device,
                "{}; not even the smallest batch fits: use fewer workers or a smaller model", begin);

@@ -21,6 +21,15 @@ struct MemoryLimits {
 /// plus what the process already holds. Device: its free memory.
 [[nodiscard]] MemoryLimits memory_limits(const Backend& backend, int local_workers);
 
+/// What a run is planned from, besides its options.
+struct RunParts {
+  const graph::Graph& graph;
+  const data::Source& source;
+  const Backend& backend;
+  RunConditions conditions;
+  MemoryLimits limits;
+};
+
 /// If `plan` exceeds a limit: a sentence that names place, need and limit, without a full stop. Else "".
 [[nodiscard]] std::string excess(const graph::MemoryPlan& plan, const MemoryLimits& limits);
 
@@ -29,25 +38,20 @@ struct MemoryLimits {
 /// and runs left in the heap). Device, per device: the engines' lines, and sums beside gradients, times the
 /// workers that share it; buffers of sums over GPUs (Backend::device_sum_bytes).
 [[nodiscard]] graph::MemoryPlan plan_run(const Options& options, const Resolved& resolved,
-                                         const graph::Graph& graph, const data::Source& source,
-                                         const Backend& backend, const MemoryLimits& limits);
+                                         const RunParts& parts);
 
 /// The number that must divide each local batch: the size of a shard or of a ghost group.
 [[nodiscard]] std::int64_t batch_unit(const Options& options);
 
-/// The largest local batch, at most `most`, whose plan is within `limits`; 0 if there is none.
+/// The largest local batch, at most `most`, whose plan is within the limits; 0 if there is none.
 ///
 /// Cost     about log2(limit) plans
-[[nodiscard]] std::int64_t largest_local_batch(Options options, const graph::Graph& graph,
-                                               const data::Source& source, const Backend& backend,
-                                               const RunConditions& circumstances, const MemoryLimits& limits,
-                                               std::int64_t most);
+[[nodiscard]] std::int64_t largest_local_batch(Options options, const RunParts& parts, std::int64_t most);
 
 /// `trains`: whether the batch may be cut into micro-batches.
 ///
 /// Errors   Error(device) when the plan exceeds a limit: the place, both numbers, and what fits
-void require_memory(const Options& options, const Resolved& resolved, const graph::Graph& graph,
-                    const data::Source& source, const Backend& backend, const RunConditions& circumstances,
-                    const graph::MemoryPlan& plan, const MemoryLimits& limits, bool trains);
+void require_memory(const Options& options, const Resolved& resolved, const RunParts& parts,
+                    const graph::MemoryPlan& plan, bool trains);
 
 }  // namespace paceline::train

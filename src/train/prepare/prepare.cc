@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/topology.h"
 #include "data/class_balance.h"
@@ -17,6 +16,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/given_weights.h"
 #include "train/evaluate.h"
+#include "train/given/names.h"
 #include "train/prepare/kernels.h"
 #include "train/record/run_record.h"
 #include "train/step/buckets.h"
@@ -31,16 +31,13 @@ struct Group {
 };
 
 Group group_of(const Options& options, const Resolved& resolved) {
-  switch (options.batch_norm) {
-    case engine::BatchNormMode::ghost:
-      return {options.ghost_size, fmt::format("--bn ghost:{}", options.ghost_size)};
-    case engine::BatchNormMode::synchronised:
-      return {resolved.global_batch, fmt::format("a global batch of {}", resolved.global_batch)};
-    case engine::BatchNormMode::local:
-      break;
-  }
-  if (options.shard > 0) return {resolved.engine_batch, fmt::format("--shard {}", options.shard)};
-  const std::string what = options.micro_batch > 0 ? "--micro-batch" : "a local batch of";
+  if (options.batch_norm == engine::BatchNormMode::ghost)
+    return {options.ghost_size, fmt::format("--bn ghost:{}", options.ghost_size)};
+  if (options.batch_norm == engine::BatchNormMode::synchronised)
+    return {resolved.global_batch, fmt::format("a global batch of {}", resolved.global_batch)};
+  const char* const what = options.shard > 0         ? "--shard"
+                           : options.micro_batch > 0 ? "--micro-batch"
+                                                     : "a local batch of";
   return {resolved.engine_batch, fmt::format("{} {}", what, resolved.engine_batch)};
 }
 
@@ -48,8 +45,7 @@ Group group_of(const Options& options, const Resolved& resolved) {
 std::int64_t largest_part(std::int64_t samples, const Options& options, const Resolved& resolved) {
   std::int64_t most = 0;
   for (int rank = 0; rank < resolved.workers; ++rank) {
-    const auto part = evaluation_options(samples, resolved.engine_batch, options.test_views, rank,
-                                         resolved.workers, options.shard > 0);
+    const auto part = evaluation_options(options, resolved, samples, rank);
     most = std::max(most, part.end - part.begin);
   }
   return most;
@@ -69,10 +65,15 @@ std::string why_on_host(const Options& options, const data::Source& source) {
   return "";
 }
 
-std::string on_device_sentence(const StoredImages& stored, const data::ImageFormat& format) {
-  return fmt::format(
-      "images: {} of them lie on the device ({:.1f} MB for each worker); of each sample the host sends 20 bytes",
-      stored.total(), static_cast<double>(stored.total() * format.bytes()) / 1e6);
+/// What each engine would keep: the training set, and for each set that is evaluated the largest part of a
+/// rank.
+StoredImages images_to_store(const Options& options, const Resolved& resolved, const data::Source& source) {
+  const bool has_validation = source.validation != nullptr;
+  StoredImages stored{.train = source.train->size()};
+  if (validates(options, has_validation))
+    stored.validation = largest_part(source.validation->size(), options, resolved);
+  if (reads_test(options, has_validation)) stored.test = largest_part(source.test->size(), options, resolved);
+  return stored;
 }
 
 using measure::EpochRecord;
@@ -83,17 +84,14 @@ void require_mirrored_edge(const Options& options, const data::Source& source) {
   const int most = std::min(format.height, format.width) - 1;
   const int padding = options.augment ? options.crop_padding.value_or(source.crop_padding) : 0;
   if (options.crop_fill == data::CropFill::reflect && padding > most)
-    base::fail(base::ErrorKind::usage,
-               "--crop-fill reflect with --crop-padding {}: an image of {}x{} has only {} beside an edge "
-               "to mirror; give a --crop-padding of at most {}, or --crop-fill black",
-               padding, format.height, format.width, base::counted(most, "pixel"), most);
+    refuse_options(
+        "--crop-fill reflect with --crop-padding {}: an image of {}x{} has only {} beside an edge "
+        "to mirror; give a --crop-padding of at most {}, or --crop-fill black",
+        padding, format.height, format.width, base::counted(most, "pixel"), most);
   const bool has_validation = source.validation != nullptr;
-  const bool evaluates =
-      options.window_steps == 0 &&
-      (validates(options, has_validation) || test_policy(options, has_validation) != TestSet::never);
+  const bool evaluates = validates(options, has_validation) || reads_test(options, has_validation);
   if (options.test_views == data::kMostViews && evaluates && most < 1)
-    base::fail(
-        base::ErrorKind::usage,
+    refuse_options(
         "--test-time-augmentation moves test images by a pixel and mirrors their edges, but an image of "
         "{}x{} has no pixel beside an edge; use larger images, or --test-time-augmentation flip",
         format.height, format.width);
@@ -105,14 +103,13 @@ void require_validation(const Options& options, const data::Source& source) {
   if ((options.early_stopping == 0 && !plateau) || options.window_steps != 0) return;
   const auto* asked = plateau ? "--schedule plateau" : "--early-stopping";
   if (source.validation == nullptr)
-    base::fail(base::ErrorKind::usage,
-               "{} needs a validation part, but '{}' has none; give one, such as --validation-split 0.1",
-               asked, options.data);
+    refuse_options("{} needs a validation part, but '{}' has none; give one, such as --validation-split 0.1",
+                   asked, options.data);
   if (options.evaluate_every == 0)
-    base::fail(base::ErrorKind::usage,
-               "{} needs the validation part, but --evaluate-every 0 never evaluates it; give "
-               "--evaluate-every 1, and --test-set never if the test set is not to be read",
-               asked);
+    refuse_options(
+        "{} needs the validation part, but --evaluate-every 0 never evaluates it; give "
+        "--evaluate-every 1, and --test-set never if the test set is not to be read",
+        asked);
 }
 
 void add_identity(const data::DataIdentity& from, measure::Record::Data& to) {
@@ -137,8 +134,7 @@ std::string forgotten_validation(const Prepared& run, const Options& options) {
       "{} was written by a version that kept no best epoch: the {} before it cannot be chosen, and what "
       "depends on the validation part (the best epoch, --early-stopping, --schedule plateau) begins at "
       "epoch {}; to choose among all of them, start a new run",
-      run.resume->path.filename().string(),
-      validated == 1 ? "one validated epoch" : fmt::format("{} validated epochs", validated),
+      run.resume->path.filename().string(), base::counted(validated, "validated epoch"),
       run.resume->standing.counters.epoch + 1);
 }
 
@@ -154,17 +150,16 @@ void freeze_layers(const Options& options, graph::Graph& graph) {
         known.push_back(node.name.substr(0, end));
       known.push_back(node.name);
     }
-    base::fail(base::ErrorKind::usage, "{} {}: model '{}' has no layer or parameter of this name{}", option,
-               unused, options.model,
-               base::nearest_name(unused, known)
-                   ? base::suggestion(unused, known)
-                   : fmt::format("; 'paceline model show {}' lists them", base::shell_word(options.model)));
+    refuse_options(
+        "{} {}: model '{}' has no layer or parameter of this name{}", option, unused, options.model,
+        base::nearest_name(unused, known)
+            ? base::suggestion(unused, known)
+            : fmt::format("; 'paceline model show {}' lists them", base::shell_word(options.model)));
   };
   const std::int64_t all = graph.trainable_elements();
   set("--freeze", graph::frozen_rules(options.freeze));
   if (!options.freeze.empty() && graph.trainable_elements() == all)
-    base::fail(
-        base::ErrorKind::usage,
+    refuse_options(
         "--freeze {} freezes nothing: a pattern with ! excepts layers from what the patterns before it freeze, such "
         "as '*,!fc'",
         options.freeze);
@@ -194,17 +189,17 @@ std::string sentence_on_frozen(const graph::Graph& graph) {
 
 void require_trainable(const graph::Graph& graph, const Options& options, const Resolved& resolved) {
   if (graph.trainable_elements() == 0)
-    base::fail(base::ErrorKind::usage, "model '{}' has no weight that is trained; {}", graph.name,
-               options.freeze.empty()
-                   ? "add a layer that has one, such as dense, or unfreeze one"
-                   : fmt::format("--freeze {} freezes all: except a layer, as '*,!fc' does", options.freeze));
+    refuse_options(
+        "model '{}' has no weight that is trained; {}", graph.name,
+        options.freeze.empty()
+            ? "add a layer that has one, such as dense, or unfreeze one"
+            : fmt::format("--freeze {} freezes all: except a layer, as '*,!fc' does", options.freeze));
   const auto group = group_of(options, resolved);
   for (const auto& node : graph.nodes) {
     const auto* norm = node.as<graph::BatchNorm>();
     if (norm == nullptr || norm->is_frozen) continue;
     if (group.samples * node.shape.height * node.shape.width > 1) continue;
-    base::fail(
-        base::ErrorKind::usage,
+    refuse_options(
         "batch_norm '{}': {} gives it one value per channel (images of {}x{} there), whose mean is itself "
         "and whose variance is 0, so that nothing can be learned; take a larger batch, or put the batch "
         "norm before the pooling",
@@ -212,31 +207,24 @@ void require_trainable(const graph::Graph& graph, const Options& options, const 
   }
 }
 
-StoredImages images_to_store(const Options& options, const Resolved& resolved, const data::Source& source) {
-  const bool has_validation = source.validation != nullptr;
-  StoredImages stored{.train = source.train->size()};
-  if (validates(options, has_validation))
-    stored.validation = largest_part(source.validation->size(), options, resolved);
-  if (options.window_steps == 0 && test_policy(options, has_validation) != TestSet::never)
-    stored.test = largest_part(source.test->size(), options, resolved);
-  return stored;
-}
-
-PlannedImages plan_images(const Options& options, Resolved& resolved, const graph::Graph& graph,
-                          const data::Source& source, const Backend& backend, const MemoryLimits& limits) {
-  const auto plan = [&] { return plan_run(options, resolved, graph, source, backend, limits); };
+PlannedImages plan_images(const Options& options, Resolved& resolved, const RunParts& parts) {
+  const auto plan = [&] { return plan_run(options, resolved, parts); };
   resolved.stored = {};
-  if (!backend.keeps_images) return {.plan = plan(), .on_device = {}, .sentence = {}};
-  std::string reason = why_on_host(options, source);
+  if (!parts.backend.keeps_images) return {.plan = plan()};
+  std::string reason = why_on_host(options, parts.source);
   if (reason.empty()) {
-    resolved.stored = images_to_store(options, resolved, source);
+    resolved.stored = images_to_store(options, resolved, parts.source);
     auto planned = plan();
-    const auto too_much = excess(planned, limits);
+    const auto too_much = excess(planned, parts.limits);
+    const std::int64_t images = resolved.stored.total();
     if (too_much.empty())
       return {.plan = std::move(planned),
               .on_device = true,
-              .sentence = on_device_sentence(resolved.stored, source.train->format())};
-    reason = fmt::format("with {} of them on the device the plan is {}", resolved.stored.total(), too_much);
+              .sentence = fmt::format(
+                  "images: {} of them lie on the device ({:.1f} MB for each worker); of "
+                  "each sample the host sends 20 bytes",
+                  images, static_cast<double>(images * parts.source.train->format().bytes()) / 1e6)};
+    reason = fmt::format("with {} of them on the device the plan is {}", images, too_much);
     resolved.stored = {};
   }
   return {.plan = plan(), .on_device = false, .sentence = "images: the host prepares them, for " + reason};
@@ -252,13 +240,11 @@ data::Source open_data(const Options& options, const Backend& backend) {
   require_validation(options, source);
   require_evaluations(options, source.validation != nullptr);
   if (mixes_images(options) && source.train->size() < 2)
-    base::fail(
-        base::ErrorKind::usage,
+    refuse_options(
         "{} mixes pairs of training images, but data '{}' has only one; take more images, or leave it out",
         name_of_mixing(options), options.data);
   if (options.shuffle_window > 0 && source.train->shard_sizes().empty())
-    base::fail(
-        base::ErrorKind::usage,
+    refuse_options(
         "--shuffle window:{}: '{}' is not in shards, of which a window could hold some; leave the option out "
         "(every order of a data set in one place is as fast)",
         options.shuffle_window, options.data);
@@ -278,21 +264,16 @@ graph::Graph make_graph(const Options& options, const data::Source& source) {
   auto graph = graph::make_model(options.model, {format.channels, format.height, format.width},
                                  source.classes(), options.label_smoothing);
   if (options.zero_gamma && graph::zero_last_gammas(graph) == 0)
-    base::fail(base::ErrorKind::usage,
-               "--zero-gamma: model '{}' has no residual block that ends in a batch norm; leave it out",
-               options.model);
+    refuse_options("--zero-gamma: model '{}' has no residual block that ends in a batch norm; leave it out",
+                   options.model);
   freeze_layers(options, graph);
   if (!options.class_weights.empty())
     graph::set_class_weights(graph, data::class_weights(options.class_weights, source));
   const auto is_norm = [](const graph::Node& node) { return node.as<graph::BatchNorm>() != nullptr; };
   if (options.batch_norm != engine::BatchNormMode::local && std::ranges::none_of(graph.nodes, is_norm))
-    base::fail(base::ErrorKind::usage,
-               "--bn {}: model '{}' has no batch norm, so there is nothing to {}; leave it out",
-               options.batch_norm == engine::BatchNormMode::ghost
-                   ? fmt::format("ghost:{}", options.ghost_size)
-                   : "sync",
-               options.model,
-               options.batch_norm == engine::BatchNormMode::ghost ? "divide into groups" : "synchronise");
+    refuse_options("--bn {}: model '{}' has no batch norm, so there is nothing to {}; leave it out",
+                   name(options.batch_norm, options.ghost_size), options.model,
+                   options.batch_norm == engine::BatchNormMode::ghost ? "divide into groups" : "synchronise");
   return graph;
 }
 
@@ -327,8 +308,8 @@ Prepared prepare(const Options& options, const Backend& backend) {
   run.evaluation_graph = make_evaluation_graph(run.graph, run.source);
   const auto given_weights =
       backend.place.is_first() ? sentence_on_given_weights(options, run.graph) : std::string();
-  const auto circumstances = circumstances_of(run.source, backend);
-  run.resolved = resolve(options, circumstances);
+  RunParts parts{run.graph, run.source, backend, circumstances_of(run.source, backend), {}};
+  run.resolved = resolve(options, parts.conditions);
   require_trainable(run.graph, options, run.resolved);
   // The first process alone compares it. All work it out, so that on a slow disk nobody waits past a
   // deadline.
@@ -344,30 +325,28 @@ Prepared prepare(const Options& options, const Backend& backend) {
   if (run.is_finished) return run;
   // Only the first process knows the checkpoint, and on another kind of processor auto may take another one.
   run.resolved.precision = first_says(backend, run.resolved.precision);
-  MemoryLimits limits;
   const auto plan_that_fits = [&] {
-    limits = memory_limits(backend, run.resolved.local_workers);
-    auto planned = plan_images(options, run.resolved, run.graph, run.source, backend, limits);
-    require_memory(options, run.resolved, run.graph, run.source, backend, circumstances, planned.plan, limits,
-                   true);
+    parts.limits = memory_limits(backend, run.resolved.local_workers);
+    auto planned = plan_images(options, run.resolved, parts);
+    require_memory(options, run.resolved, parts, planned.plan, true);
     return planned;
   };
   auto planned = plan_that_fits();
   // Measured only if the plan fits; the plan is then made again for the kernels found.
-  const auto kernels =
-      choose_kernels(options, run.resolved, run.graph, run.evaluation_graph,
-                     run.resume ? run.resume->algorithms : engine::KernelAlgorithms{}, backend);
+  const auto kernels = choose_kernels(options, run.resolved, parts, run.evaluation_graph,
+                                      run.resume ? run.resume->algorithms : engine::KernelAlgorithms{});
   run.resolved.algorithms = kernels.algorithms;
   const auto sums = real_sums(options, run.resolved, run.graph, backend);
   measure::release_free_memory();  // memory freed by measuring must not count as the process's own
   planned = plan_that_fits();
   backend.machine->at("the preparation of the run");
-  run.record = begin_record(options, run.resolved, run.graph, run.source, planned.plan, limits, backend);
+  run.record = begin_record(options, run.resolved, parts, planned.plan);
   add_identity(run.resolved.data, run.record.data);
   if (planned.on_device) run.record.data.images_on = *planned.on_device ? "device" : "host";
   run.earlier = read_earlier(options, run.resume, run.resolved.global_batch);
   auto& notes = run.record.notes;
-  if (kernels.algorithms != nullptr) run.record.kernels = describe(kernels);
+  if (kernels.algorithms != nullptr)
+    run.record.kernels = {.chosen_by = kernels.chosen_by, .algorithms = *kernels.algorithms};
   if (!given_weights.empty()) notes.push_back(given_weights);
   if (!options.freeze.empty()) notes.push_back(sentence_on_frozen(run.graph));
   if (!options.freeze.empty() && options.weights.empty() && !run.resume)

@@ -25,11 +25,6 @@ namespace paceline::train {
 /// Errors   Error(usage): the layer, the sizes, and what to change
 void require_trainable(const graph::Graph& graph, const Options& options, const Resolved& resolved);
 
-/// What each engine would keep: the training set, and for each set that is evaluated the largest part of a
-/// rank.
-[[nodiscard]] StoredImages images_to_store(const Options& options, const Resolved& resolved,
-                                           const data::Source& source);
-
 /// The memory plan of a run after deciding where its images are kept.
 struct PlannedImages {
   graph::MemoryPlan plan;
@@ -41,9 +36,7 @@ struct PlannedImages {
 /// prepares them. Fills in `resolved.stored`. Either way gives the same bits.
 ///
 /// Cost     one or two plans
-[[nodiscard]] PlannedImages plan_images(const Options& options, Resolved& resolved, const graph::Graph& graph,
-                                        const data::Source& source, const Backend& backend,
-                                        const MemoryLimits& limits);
+[[nodiscard]] PlannedImages plan_images(const Options& options, Resolved& resolved, const RunParts& parts);
 
 /// Errors   Error(usage) for options that do not suit the data set; Error(data)
 [[nodiscard]] data::Source open_data(const Options& options, const Backend& backend);

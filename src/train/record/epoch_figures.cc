@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <utility>
 
 #include "base/error.h"
@@ -59,75 +58,64 @@ std::optional<measure::LastStepsRecord> RecentSteps::gather(comm::Communicator& 
 }
 
 void EpochFigures::add(const StepFigures& step) {
-  sums_ += step.local;
-  seconds_ += step.seconds;
+  added_.sums += step.local;
+  added_.seconds += step.seconds;
   lr_ = step.lr;
   // Infinite where fp16 overflowed: the device left the update out. It is so on every rank.
   const bool has_norm = rule_.clips() && std::isfinite(step.gradient_norm);
   if (has_norm) {
-    norms_.sum += step.gradient_norm;
-    norms_.largest = std::max(norms_.largest, step.gradient_norm);
-    norms_.clipped += rule_.clip_factor(step.gradient_norm) < 1 ? 1 : 0;
-    ++norms_.count;
+    Norms& norms = added_.norms;
+    norms.sum += step.gradient_norm;
+    norms.largest = std::max(norms.largest, step.gradient_norm);
+    norms.clipped += rule_.clip_factor(step.gradient_norm) < 1 ? 1 : 0;
+    ++norms.count;
   }
   if (step.squares && std::isfinite(step.squares->large)) {
-    small_squares_.push_back(step.squares->small);
-    large_squares_.push_back(step.squares->large);
+    added_.small_squares.push_back(step.squares->small);
+    added_.large_squares.push_back(step.squares->large);
   }
   if (!keeps_steps_) return;
-  kept_.push_back({.update = step.update, .loss = 0, .lr = step.lr});
-  if (has_norm) kept_.back().gradient_norm = step.gradient_norm;
-  losses_.push_back(step.local.loss);
+  added_.kept.push_back({.update = step.update, .loss = 0, .lr = step.lr});
+  if (has_norm) added_.kept.back().gradient_norm = step.gradient_norm;
+  added_.losses.push_back(step.local.loss);
 }
 
 void EpochFigures::add_skipped(double seconds, double lr) {
-  ++skipped_;
-  seconds_ += seconds;
+  ++added_.skipped;
+  added_.seconds += seconds;
   lr_ = lr;
 }
 
-void EpochFigures::forget() {
-  sums_ = {};
-  seconds_ = 0;
-  skipped_ = 0;
-  norms_ = {};
-  small_squares_.clear();
-  large_squares_.clear();
-  kept_.clear();
-  losses_.clear();
-}
-
 double EpochFigures::mean_loss() const {
-  base::expects(sums_.samples > 0, "the epoch has a step");
-  return sums_.loss / static_cast<double>(sums_.samples);
+  base::expects(added_.sums.samples > 0, "the epoch has a step");
+  return added_.sums.loss / static_cast<double>(added_.sums.samples);
 }
 
 measure::EpochRecord EpochFigures::close(comm::Communicator& communicator,
                                          std::vector<measure::StepRecord>& steps) {
-  if (!losses_.empty()) communicator.all_reduce(losses_, comm::Reduce::sum);
-  for (std::size_t i = 0; i < kept_.size(); ++i)
-    kept_[i].loss = losses_[i] / static_cast<double>(global_batch_);
-  steps.insert(steps.end(), kept_.begin(), kept_.end());
-  kept_.clear();
-  losses_.clear();
+  Added added = std::exchange(added_, {});
+  if (!added.losses.empty()) communicator.all_reduce(added.losses, comm::Reduce::sum);
+  for (std::size_t i = 0; i < added.kept.size(); ++i)
+    added.kept[i].loss = added.losses[i] / static_cast<double>(global_batch_);
+  steps.insert(steps.end(), added.kept.begin(), added.kept.end());
 
-  const auto all = reduce_sums(std::exchange(sums_, {}), communicator);
+  const auto all = reduce_sums(added.sums, communicator);
   const auto samples = static_cast<double>(all.samples);
-  measure::EpochRecord epoch{.steps = all.samples / global_batch_ + std::exchange(skipped_, 0),
-                             .seconds = std::exchange(seconds_, 0),
+  measure::EpochRecord epoch{.steps = all.samples / global_batch_ + added.skipped,
+                             .seconds = added.seconds,
                              .lr = lr_,
                              .train_loss = all.loss / samples,
                              .train_accuracy = static_cast<double>(all.correct) / samples};
-  if (const Norms norms = std::exchange(norms_, {}); norms.count > 0) {
+  if (const Norms& norms = added.norms; norms.count > 0) {
     epoch.gradient_norm = norms.sum / static_cast<double>(norms.count);
     epoch.largest_gradient_norm = norms.largest;
     epoch.clipped = norms.clipped;
   }
-  if (!large_squares_.empty()) {
-    communicator.all_reduce(small_squares_, comm::Reduce::sum);
+  if (!added.large_squares.empty()) {
+    communicator.all_reduce(added.small_squares, comm::Reduce::sum);
     auto squares = no_squares_.value();
-    squares.small = std::exchange(small_squares_, {});
-    squares.large = std::exchange(large_squares_, {});
+    squares.small = std::move(added.small_squares);
+    squares.large = std::move(added.large_squares);
     epoch.gradient_squares = measure::with_few_values(std::move(squares));
   }
   return epoch;

@@ -84,11 +84,11 @@ class EpochFigures {
   /// Adds a step whose update was skipped: only its count and time.
   void add_skipped(double seconds, double lr);
   /// Whether every step of the epoch so far was skipped, so that it has no loss.
-  [[nodiscard]] bool has_no_loss() const { return skipped_ > 0 && sums_.samples == 0; }
+  [[nodiscard]] bool has_no_loss() const { return added_.skipped > 0 && added_.sums.samples == 0; }
   [[nodiscard]] double lr() const { return lr_; }  ///< of the last step
-  [[nodiscard]] double seconds() const { return seconds_; }
+  [[nodiscard]] double seconds() const { return added_.seconds; }
   /// Discards what was added since the epoch began.
-  void forget();
+  void forget() { added_ = {}; }
   /// Mean loss of this rank's samples since the epoch began.
   ///
   /// Requires  at least one step
@@ -103,20 +103,24 @@ class EpochFigures {
   const std::int64_t global_batch_;
   const bool keeps_steps_;  ///< keep each step's loss for the record
   const engine::UpdateRule rule_;
-  engine::LossSums sums_;
-  double seconds_ = 0;
-  double lr_ = 0;             ///< of the last step
-  std::int64_t skipped_ = 0;  ///< steps
+  const std::optional<measure::GradientSquares> no_squares_;  ///< of an epoch without a measured step
+  double lr_ = 0;                                             ///< of the last step
   /// Of gradients.
   struct Norms {
     double sum = 0, largest = 0;
     std::int64_t count = 0, clipped = 0;
   };
-  Norms norms_;
-  const std::optional<measure::GradientSquares> no_squares_;  ///< of an epoch without a measured step
-  std::vector<double> small_squares_, large_squares_;  ///< of the measured steps; the small ones this rank's
-  std::vector<measure::StepRecord> kept_;
-  std::vector<double> losses_;  ///< of each kept step: this rank's sum
+  /// Since the epoch began.
+  struct Added {
+    engine::LossSums sums;
+    double seconds = 0;
+    std::int64_t skipped = 0;  ///< steps
+    Norms norms;
+    std::vector<double> small_squares, large_squares;  ///< of the measured steps; the small ones this rank's
+    std::vector<measure::StepRecord> kept;
+    std::vector<double> losses;  ///< of each kept step: this rank's sum
+  };
+  Added added_;
 };
 
 }  // namespace paceline::train

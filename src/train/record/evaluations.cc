@@ -97,7 +97,6 @@ void TargetWatch::see(const EpochRecord& epoch, std::span<const EpochRecord> epo
     if (one.updates > log_.from()) seconds += one.seconds;  // not an earlier run's, which was evaluated here
   log_.add({.update = epoch.updates,
             .samples = epoch.updates * global_batch_,
-            .seconds = {},
             .loss = *loss,
             .accuracy = *accuracy},
            seconds);

@@ -4,19 +4,19 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 namespace paceline::train {
 namespace {
 
-/// FNV-1a over words. It does not protect against malice, which is not necessary.
-class Hash {
- public:
-  void add(std::uint32_t word) { value_ = (value_ ^ word) * 1099511628211u; }
-  [[nodiscard]] std::uint64_t value() const { return value_; }
-
- private:
-  std::uint64_t value_ = 14695981039346656037u;
-};
+/// FNV-1a over the words that `word` makes of the values. It does not protect against malice, which is not
+/// necessary.
+template <typename Values, typename Word>
+std::uint64_t hash_of(const Values& values, const Word& word) {
+  std::uint64_t hash = 14695981039346656037u;
+  for (const auto value : values) hash = (hash ^ word(value)) * 1099511628211u;
+  return hash;
+}
 
 /// The first rank whose hash differs from rank 0's.
 std::optional<int> rank_with_another(comm::Communicator& communicator, std::uint64_t hash) {
@@ -30,15 +30,10 @@ std::optional<int> rank_with_another(comm::Communicator& communicator, std::uint
 
 }  // namespace
 
-std::optional<int> rank_that_differs(comm::Communicator& communicator, std::span<const float> weights) {
-  Hash hash;
-  for (const float weight : weights) hash.add(std::bit_cast<std::uint32_t>(weight));
-  return rank_with_another(communicator, hash.value());
-}
-
 std::string compare_weights(comm::Communicator& communicator, engine::Engine& engine) {
   engine.fetch();
-  const auto differs = rank_that_differs(communicator, engine.weights());
+  const auto word = [](float weight) { return std::bit_cast<std::uint32_t>(weight); };
+  const auto differs = rank_with_another(communicator, hash_of(engine.weights(), word));
   return differs ? fmt::format(
                        "the weights of rank {} are not bit for bit those of rank 0: do all hosts have the "
                        "same processors?",
@@ -47,9 +42,9 @@ std::string compare_weights(comm::Communicator& communicator, engine::Engine& en
 }
 
 bool is_same_everywhere(comm::Communicator& communicator, std::string_view text) {
-  Hash hash;
-  for (const char letter : text) hash.add(static_cast<unsigned char>(letter));
-  return !rank_with_another(communicator, hash.value());
+  const auto hash =
+      hash_of(text, [](char letter) { return std::uint32_t{static_cast<unsigned char>(letter)}; });
+  return !rank_with_another(communicator, hash);
 }
 
 std::int64_t sum_of(comm::Communicator& communicator, std::int64_t count) {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,12 +18,6 @@
 namespace paceline::train {
 
 // The result of a worker thread, which run() joins with those of all workers into the record.
-
-/// An evaluation of the test set; top_5 with many classes, averaged_... of the average of --ema.
-struct TestFigures {
-  double loss = 0, accuracy = 0;
-  std::optional<double> top_5 = {}, averaged_loss = {}, averaged_accuracy = {};
-};
 
 /// Figures are of the measured window only, except epochs, steps and `first_step_s`.
 struct WorkerResult {
@@ -53,24 +46,16 @@ struct WorkerResult {
   std::vector<measure::RollbackRecord> rollbacks;       ///< of this run
   std::int64_t all_rollbacks = 0, skipped_updates = 0;  ///< of the training, including earlier runs
   std::optional<engine::LossScale> loss_scale = {};     ///< of fp16
-  /// --test-set last: the test figures of the chosen epoch's weights; none if the run did not get there.
-  struct Tested {
-    std::int64_t epoch = 0, updates = 0;
-    TestFigures figures;
-  };
-  std::optional<Tested> tested;
+  /// --test-set last: the chosen epoch and its weights' figures; none if the run did not get there.
+  std::optional<measure::TestSetRecord> tested;
   std::int64_t test_reads_elsewhere = 0;  ///< images of the test set that other processes read
   std::vector<std::string> notes;
 };
 
-/// The first rank whose `weights` differ from rank 0's in any bit. Collective; the same answer on every rank.
+/// A sentence for the record on whether the weights of all ranks are equal in every bit. Collective. For
+/// processes, which may run on different kinds of processors.
 ///
 /// Cost     one pass over the weights, 8 bytes per rank
-[[nodiscard]] std::optional<int> rank_that_differs(comm::Communicator& communicator,
-                                                   std::span<const float> weights);
-
-/// A sentence for the record on whether the weights of all ranks are equal. Collective. For processes, which
-/// may run on different kinds of processors.
 [[nodiscard]] std::string compare_weights(comm::Communicator& communicator, engine::Engine& engine);
 
 /// Whether every rank has this text. Collective; the same answer on every rank.

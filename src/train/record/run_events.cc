@@ -14,7 +14,7 @@ namespace paceline::train {
 BatchNames batch_of(const Job& job, std::int64_t update) {
   const std::int64_t steps = job.resolved.steps_per_epoch, size = job.resolved.global_batch;
   const std::int64_t epoch = update / steps, step = update % steps;
-  BatchNames batch{.epoch = epoch + 1, .step = step + 1, .samples = {}};
+  BatchNames batch{.epoch = epoch + 1, .step = step + 1};
   batch.samples.reserve(static_cast<std::size_t>(size));
   for (std::int64_t i = 0; i < size; ++i) batch.samples.push_back(job.sampler.index(epoch, step * size + i));
   return batch;
@@ -26,8 +26,6 @@ std::string sentence(const BatchNames& batch) {
   return fmt::format("the batch of step {} of epoch {} (training samples {}{})", batch.step, batch.epoch,
                      fmt::join(shown, ", "), batch.samples.size() > kShown ? ", ..." : "");
 }
-
-std::string list(const BatchNames& batch) { return fmt::format("{}", fmt::join(batch.samples, " ")); }
 
 using measure::Event;
 
@@ -90,14 +88,14 @@ void RunEvents::epoch(const measure::EpochRecord& epoch, bool is_first) {
                           .set("validation_top_5", epoch.validation_top_5));
 }
 
-void RunEvents::tested(const WorkerResult::Tested& tested) {
+void RunEvents::tested(const measure::TestSetRecord& result, std::int64_t updates) {
   if (!is_told()) return;
   job_.progress.event(Event("evaluation")
-                          .set("epoch", tested.epoch)
-                          .set("update", tested.updates)
-                          .set("test_loss", tested.figures.loss)
-                          .set("test_accuracy", tested.figures.accuracy)
-                          .set("test_top_5", tested.figures.top_5));
+                          .set("epoch", result.epoch)
+                          .set("update", updates)
+                          .set("test_loss", result.loss)
+                          .set("test_accuracy", result.accuracy)
+                          .set("test_top_5", result.top_5));
 }
 
 namespace {
@@ -108,7 +106,7 @@ Event event_of(const char* name, std::int64_t updates, const std::string& what, 
       .set("epoch", batch.epoch)
       .set("step", batch.step)
       .set("reason", what)
-      .set("samples", list(batch));
+      .set("samples", fmt::format("{}", fmt::join(batch.samples, " ")));
 }
 
 }  // namespace

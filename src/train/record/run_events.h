@@ -11,7 +11,6 @@
 #include "measure/events.h"
 #include "measure/record.h"
 #include "train/given/job.h"
-#include "train/record/gather.h"
 
 namespace paceline::train {
 
@@ -28,8 +27,6 @@ struct BatchNames {
 
 /// "the batch of step 3 of epoch 2 (training samples 12, 7, 90, ...)", with the first eight samples.
 [[nodiscard]] std::string sentence(const BatchNames& batch);
-/// "12 7 90": all of them.
-[[nodiscard]] std::string list(const BatchNames& batch);
 
 /// Threads  one, the worker's own
 class RunEvents {
@@ -50,8 +47,8 @@ class RunEvents {
   void step(const Step& step);
   /// Reports an epoch after its evaluation and its checkpoint. `is_first`: of this run.
   void epoch(const measure::EpochRecord& epoch, bool is_first);
-  /// The held-back test set was evaluated.
-  void tested(const WorkerResult::Tested& tested);
+  /// The held-back test set was evaluated, with the weights of update `updates`.
+  void tested(const measure::TestSetRecord& result, std::int64_t updates);
   /// The update after `updates` - 1 was skipped; `what` describes its loss.
   void skipped(std::int64_t updates, const std::string& what, const BatchNames& batch,
                const GuardState& state);

@@ -72,15 +72,10 @@ Record::Data describe(const data::Source& source) {
 
 Record::Memory describe(const graph::MemoryPlan& plan, const MemoryLimits& limits) {
   using Place = graph::MemoryPlan::Place;
-  Record::Memory memory{.plan_bytes = plan.total_bytes(Place::host),
-                        .plan_lines = {},
-                        .peak_bytes = {},
-                        .available_bytes = limits.host,
-                        .device = {}};
+  Record::Memory memory{.plan_bytes = plan.total_bytes(Place::host), .available_bytes = limits.host};
   if (limits.device)
     memory.device = {.workers = limits.share->workers,
                      .plan_bytes = plan.total_bytes(Place::device),
-                     .plan_lines = {},
                      .available_bytes = *limits.device};
   for (const auto& line : plan.lines)
     (line.place == Place::device ? memory.device->plan_lines : memory.plan_lines)[line.purpose] += line.bytes;
@@ -147,9 +142,9 @@ void describe_draws(const Options& options, const Resolved& resolved, const grap
                     options.same_order ? ", the same ones in all" : " (each epoch has another order)"));
 }
 
-Record begin_record(const Options& options, const Resolved& resolved, const graph::Graph& graph,
-                    const data::Source& source, const graph::MemoryPlan& plan, const MemoryLimits& limits,
-                    const Backend& backend) {
+Record begin_record(const Options& options, const Resolved& resolved, const RunParts& parts,
+                    const graph::MemoryPlan& plan) {
+  const auto& [graph, source, backend, conditions, limits] = parts;
   const ProcessPlacement& place = backend.place;
   Record record;
   record.kind = "train";
@@ -160,7 +155,7 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   auto libraries = backend.libraries;
   if (limits.share && !limits.share->info.libraries.empty())
     libraries.push_back(limits.share->info.libraries);
-  record.environment = machine_of(backend.place, std::move(libraries));
+  record.environment = machine_of(place, std::move(libraries));
   record.environment.gpus = backend.machine->describe_gpus();
   record.model = describe(options, graph, resolved.precision);
   record.data = describe(source);
@@ -175,11 +170,7 @@ Record begin_record(const Options& options, const Resolved& resolved, const grap
   record.precision = name(resolved.precision);
   record.device = options.device;
   if (limits.share) record.device_name = limits.share->info.name;
-  record.learning_rate = {.base = resolved.rate.base,
-                          .factor = resolved.rate.factor,
-                          .peak = resolved.rate.peak,
-                          .rule = resolved.rate.rule,
-                          .reference_batch = resolved.rate.reference_batch};
+  record.learning_rate = resolved.rate;
   record.memory = describe(plan, limits);
   record.communication = describe_gradient(graph);
   record.peak = backend.peak;
@@ -308,12 +299,8 @@ void complete_record(Record& record, std::vector<WorkerResult>& results,
                      .stopped_early = root.stopped_early,
                      .reductions = best.reductions};
   if (root.tested) {
-    record.test_set->epoch = root.tested->epoch;
-    record.test_set->loss = root.tested->figures.loss;
-    record.test_set->accuracy = root.tested->figures.accuracy;
-    record.test_set->ema_loss = root.tested->figures.averaged_loss;
-    record.test_set->ema_accuracy = root.tested->figures.averaged_accuracy;
-    record.test_set->top_5 = root.tested->figures.top_5;
+    root.tested->policy = record.test_set->policy;
+    record.test_set = root.tested;
   }
   if (root.stopped_early)
     record.notes.push_back(fmt::format(
@@ -388,8 +375,7 @@ std::string best_epoch(const Record& record) {
     return fmt::format("last epoch: {}; {}", record.epochs.back().epoch, text_about_test_set(record));
   }
   const auto& chosen = *record.chosen;
-  const auto found = std::find_if(record.epochs.begin(), record.epochs.end(),
-                                  [&](const EpochRecord& epoch) { return epoch.epoch == chosen.epoch; });
+  const auto found = std::ranges::find(record.epochs, chosen.epoch, &EpochRecord::epoch);
   if (found == record.epochs.end()) return "";
   if (!is_held_back && !found->test_accuracy) return "";
   return fmt::format("best epoch by validation accuracy: {} of {} ({:.2f} % of {} images); {}", chosen.epoch,

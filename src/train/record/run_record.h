@@ -37,9 +37,7 @@ namespace paceline::train {
 
 /// Everything that is known before the first step.
 [[nodiscard]] measure::Record begin_record(const Options& options, const Resolved& resolved,
-                                           const graph::Graph& graph, const data::Source& source,
-                                           const graph::MemoryPlan& plan, const MemoryLimits& limits,
-                                           const Backend& backend);
+                                           const RunParts& parts, const graph::MemoryPlan& plan);
 
 /// The beginning of the note on a training that --early-stopping ended.
 inline constexpr const char* kStoppedEarly = "stopped early";

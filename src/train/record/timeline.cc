@@ -7,17 +7,17 @@
 namespace paceline::train {
 namespace {
 
-double now() { return base::seconds(base::Clock::now().time_since_epoch()); }
+using measure::TimelineSpan;
+
+double seconds_of_time(base::TimePoint time) { return base::seconds(time.time_since_epoch()); }
+
+double now() { return seconds_of_time(base::Clock::now()); }
 
 std::vector<double> gather(comm::Communicator& communicator, double mine) {
   std::vector<double> all(static_cast<std::size_t>(communicator.size()));
   communicator.all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   return all;
 }
-
-using measure::TimelineSpan;
-
-double seconds_of_time(base::TimePoint time) { return base::seconds(time.time_since_epoch()); }
 
 /// The waits for gradients and statistics in order of time: a rank waits for one of them at a time.
 std::vector<measure::Interval> waits_of(const KeptSpans& kept, double shift) {
@@ -71,8 +71,7 @@ void Timeline::start(comm::Communicator& communicator, measure::Ledger& ledger, 
   gradients.keep_timings(&kept_.gradients, kMost);
   statistics.keep_timings(&kept_.statistics, kMost);
   offset_ = clock_offset(communicator);
-  origin_s_ = seconds_of_time(base::Clock::now());
-  communicator.broadcast(std::as_writable_bytes(std::span(&origin_s_, 1)), 0);
+  origin_s_ = comm::value_of_first(communicator, now());
 }
 
 std::vector<measure::RankTimeline> Timeline::gather(comm::Communicator& communicator, const std::string& host,

@@ -60,9 +60,7 @@ void StepTimes::end(WorkerResult& result) const {
   if (halvings_ > 0) result.rank.steps_s = seconds_;
 }
 
-bool Window::is_first_of_process() const {
-  return communicator_.rank() == job_.backend.place.process * job_.resolved.local_workers;
-}
+bool Window::is_first_of_process() const { return job_.local_rank(communicator_.rank()) == 0; }
 
 void Window::begin(const data::Loader* loader) {
   if (is_first_of_process()) times_before_ = measure::processor_times();

@@ -37,12 +37,15 @@ Buckets cut_buckets(const graph::Layout& layout, std::int64_t bucket_bytes) {
   return buckets;
 }
 
+std::int64_t Buckets::most_bytes() const {
+  std::int64_t most = 0;
+  for (std::size_t bucket = 0; bucket < count(); ++bucket) most = std::max(most, bytes(bucket));
+  return most;
+}
+
 BucketReducer::BucketReducer(const Buckets& buckets, comm::Communicator& communicator)
     : buckets_(buckets), communicator_(communicator) {
-  std::int64_t longest = 0;
-  for (std::size_t bucket = 0; bucket < buckets.count(); ++bucket)
-    longest = std::max(longest, buckets.bytes(bucket) / 4);
-  communicator.reserve(static_cast<std::size_t>(longest));
+  communicator.reserve(static_cast<std::size_t>(buckets.most_bytes() / 4));
 }
 
 void BucketReducer::begin(base::Array gradients) {

@@ -21,6 +21,8 @@ struct Buckets {
   [[nodiscard]] std::size_t count() const { return ends.size(); }
   [[nodiscard]] std::int64_t begin(std::size_t bucket) const { return bucket == 0 ? 0 : ends[bucket - 1]; }
   [[nodiscard]] std::int64_t bytes(std::size_t bucket) const { return 4 * (ends[bucket] - begin(bucket)); }
+  /// Of the longest; 0 if there is none.
+  [[nodiscard]] std::int64_t most_bytes() const;
 };
 
 /// Cuts after each parameter with which a bucket reaches `bucket_bytes`. Parameters are never split, so that

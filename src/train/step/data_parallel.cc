@@ -12,18 +12,6 @@ std::size_t outputs_of(std::int64_t local_batch, int classes) {
   return static_cast<std::size_t>(local_batch) * static_cast<std::size_t>(classes) + kVoteFloats;
 }
 
-std::size_t pixels_of(const Job& job) {
-  const auto format = job.source.train->format();
-  return static_cast<std::size_t>(format.height) * static_cast<std::size_t>(format.width) *
-         static_cast<std::size_t>(format.channels);
-}
-
-/// Part `rank` of the global batch.
-template <typename T>
-std::span<const T> part(std::span<const T> whole, std::size_t count, int rank) {
-  return whole.subspan(static_cast<std::size_t>(rank) * count, count);
-}
-
 }  // namespace
 
 std::int64_t data_parallel_bytes(const Options& options, const Resolved& resolved, std::int64_t pixels,
@@ -34,33 +22,25 @@ std::int64_t data_parallel_bytes(const Options& options, const Resolved& resolve
   return others * inputs + 2 * resolved.workers * outputs;
 }
 
-DataParallelStepper::DataParallelStepper(const Job& job, engine::Engine& engine,
-                                         comm::Communicator& communicator, measure::Ledger& ledger,
-                                         CollectiveLog& log, LossGuard& guard)
-    : WaitedSteps(job, engine, communicator, ledger, log, guard),
-      outputs_(outputs_of(job.resolved.local_batch, job.graph.classes())) {
-  const auto samples = static_cast<std::size_t>(job.resolved.local_batch);
+DataParallelStepper::DataParallelStepper(const StepContext& in)
+    : WaitedSteps(in), outputs_(outputs_of(job_.resolved.local_batch, job_.graph.classes())) {
+  const auto samples = static_cast<std::size_t>(job_.resolved.local_batch);
   if (is_root()) {
-    all_outputs_.resize(outputs_.size() * static_cast<std::size_t>(communicator.size()));
+    all_outputs_.resize(outputs_.size() * static_cast<std::size_t>(communicator_.size()));
   } else {
-    images_.resize(samples * pixels_of(job));
+    images_.resize(samples * static_cast<std::size_t>(job_.source.train->format().bytes()));
     labels_.resize(samples);
-    second_labels_.resize(mixes_images(job.options) ? samples : 0);
+    second_labels_.resize(mixes_images(job_.options) ? samples : 0);
   }
-  if (!engine.gradients().memory->is_host()) gradients_.resize(engine.gradients().size);
-  const std::int64_t whole = engine.layout().elements;
-  engine.cut_backward({&whole, 1});  // nothing is sent before the end
+  if (!engine_.gradients().memory->is_host()) gradients_.resize(engine_.gradients().size);
+  const std::int64_t whole = engine_.layout().elements;
+  engine_.cut_backward({&whole, 1});  // nothing is sent before the end
 }
 
 void DataParallelStepper::exchange(const char* phase, std::int64_t update,
                                    const std::function<void()>& collective) {
   communicator_.at(update + 1, phase);
-  const measure::InPhase exposed(ledger_, measure::Phase::exposed_transfer);
-  log_.begin_blocked();
-  const auto posted = base::Clock::now();
-  collective();
-  log_.end_blocked();
-  log_.timings().push_back({.posted = posted, .done = base::Clock::now()});
+  log_.run_exposed(ledger_, collective);
 }
 
 const data::Batch& DataParallelStepper::part_of(const data::Batch* whole, const Counters& done) {
@@ -71,31 +51,21 @@ const data::Batch& DataParallelStepper::part_of(const data::Batch* whole, const 
             .epoch = done.epoch,
             .step = done.step,
             .first_position = done.step * job_.resolved.global_batch + communicator_.rank() * samples};
-  std::span<const float> images;
-  std::span<const std::int32_t> labels;
-  std::span<float> my_images = images_;
-  std::span<std::int32_t> my_labels = labels_;
-  std::span<const base::SecondLabel> second;
-  std::span<base::SecondLabel> my_second = second_labels_;
-  if (whole != nullptr) {
-    images = whole->images;
-    labels = whole->labels;
-    batch_.images = part(images, static_cast<std::size_t>(samples) * pixels_of(job_), communicator_.rank());
-    batch_.labels = part(labels, static_cast<std::size_t>(samples), communicator_.rank());
-    // Worker 0's part is used in place; nothing is written to it.
-    my_images = {const_cast<float*>(batch_.images.data()), batch_.images.size()};
-    my_labels = {const_cast<std::int32_t*>(batch_.labels.data()), batch_.labels.size()};
-    if (mixes_images(job_.options)) {
-      second = whole->second_labels;
-      batch_.second_labels = part(second, static_cast<std::size_t>(samples), communicator_.rank());
-      my_second = {const_cast<base::SecondLabel*>(batch_.second_labels.data()), batch_.second_labels.size()};
+  // Worker 0's part is used in place; nothing is written to it.
+  const auto scatter = [&]<typename T>(std::span<const T> all, std::span<T> own, std::span<const T>& mine) {
+    if (whole != nullptr) {
+      const std::size_t count = all.size() / static_cast<std::size_t>(communicator_.size());
+      mine = all.first(count);
+      own = {const_cast<T*>(mine.data()), count};
     }
-  }
+    communicator_.scatter(std::as_bytes(all), std::as_writable_bytes(own), 0);
+  };
+  const data::Batch all = whole != nullptr ? *whole : data::Batch{};
   exchange("the scatter of inputs", done.update, [&] {
-    communicator_.scatter(std::as_bytes(images), std::as_writable_bytes(my_images), 0);
-    communicator_.scatter(std::as_bytes(labels), std::as_writable_bytes(my_labels), 0);
+    scatter(all.images, std::span(images_), batch_.images);
+    scatter(all.labels, std::span(labels_), batch_.labels);
     if (mixes_images(job_.options))
-      communicator_.scatter(std::as_bytes(second), std::as_writable_bytes(my_second), 0);
+      scatter(all.second_labels, std::span(second_labels_), batch_.second_labels);
   });
   return batch_;
 }

@@ -24,13 +24,9 @@
 #include <functional>
 #include <vector>
 
-#include "comm/communicator.h"
 #include "data/loader.h"
 #include "engine/engine.h"
-#include "measure/ledger.h"
-#include "train/checkpoint/checkpoint.h"
 #include "train/given/job.h"
-#include "train/step/exposed_comm.h"
 #include "train/step/step.h"
 
 namespace paceline::train {
@@ -43,14 +39,11 @@ namespace paceline::train {
 /// Threads  one, the worker's own
 class DataParallelStepper final : public WaitedSteps {
  public:
-  DataParallelStepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
-                      measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard);
+  explicit DataParallelStepper(const StepContext& in);
 
   [[nodiscard]] const Buckets* buckets() const override { return nullptr; }
   [[nodiscard]] base::Array array() const override { return {}; }
   [[nodiscard]] std::size_t collectives() const override { return 5; }  ///< the calls of exchange()
-  void begin_window(std::vector<measure::BucketRecord>& /*records*/, std::size_t /*steps*/,
-                    bool /*keeps_ready*/) override {}
 
  private:
   /// `whole` is the global batch at worker 0, null at the others.

@@ -1,6 +1,7 @@
 #include "train/step/exposed_comm.h"
 
 #include <algorithm>
+#include <span>
 
 namespace paceline::train {
 
@@ -21,16 +22,13 @@ void CollectiveLog::clear() {
   blocked_s_ = 0;
 }
 
-void CollectiveLog::sum_exposed(comm::Communicator& communicator, measure::Ledger& ledger,
-                                std::span<double> values, WorkerResult& result) {
+void CollectiveLog::run_exposed(measure::Ledger& ledger, const std::function<void()>& collective) {
   const measure::InPhase exposed(ledger, measure::Phase::exposed_transfer);
   begin_blocked();
   const auto posted = base::Clock::now();
-  communicator.all_reduce(values, comm::Reduce::sum);
+  collective();
   end_blocked();
   timings_.push_back({.posted = posted, .done = base::Clock::now()});
-  result.norm_bytes += static_cast<std::int64_t>(values.size_bytes());
-  ++result.norm_collectives;
 }
 
 std::vector<measure::CommunicationTime> CollectiveLog::fold(comm::Communicator& communicator,
@@ -55,25 +53,21 @@ std::vector<measure::CommunicationTime> CollectiveLog::fold(comm::Communicator& 
   rank.late_peer_s += total.late_peer;
   ledger.move(measure::Phase::exposed_transfer, measure::Phase::exposed_wait, total.exposed_wait);
 
-  if (kept_ != nullptr && kept_->timings.size() + timings_.size() <= most_kept_) {
-    kept_->timings.insert(kept_->timings.end(), timings_.begin(), timings_.end());
-    const double begin = base::seconds(origin.time_since_epoch());
-    for (const auto& wait : measure::exposed_waits(collectives, transfer, blocked))
-      kept_->waits.push_back({begin + wait.begin, begin + wait.end});
-  }
-  if (latest_ != nullptr) {
-    const auto first =
-        std::partition_point(timings_.begin(), timings_.end(),
-                             [&](const comm::Timing& timing) { return timing.posted < latest_since_; }) -
-        timings_.begin();
-    const auto from = [first](auto& list) {
+  const auto keep_from = [&](std::ptrdiff_t first, Kept& kept) {
+    const auto rest = [first](auto& list) {
       return std::span(list).subspan(static_cast<std::size_t>(first));
     };
-    latest_->timings.assign(timings_.begin() + first, timings_.end());
-    latest_->waits.clear();
+    kept.timings.insert(kept.timings.end(), timings_.begin() + first, timings_.end());
     const double begin = base::seconds(origin.time_since_epoch());
-    for (const auto& wait : measure::exposed_waits(from(collectives), from(transfer), blocked))
-      latest_->waits.push_back({begin + wait.begin, begin + wait.end});
+    for (const auto& wait : measure::exposed_waits(rest(collectives), rest(transfer), blocked))
+      kept.waits.push_back({begin + wait.begin, begin + wait.end});
+  };
+  if (kept_ != nullptr && kept_->timings.size() + timings_.size() <= most_kept_) keep_from(0, *kept_);
+  if (latest_ != nullptr) {
+    const auto first = std::ranges::partition_point(
+        timings_, [&](const comm::Timing& timing) { return timing.posted < latest_since_; });
+    *latest_ = {};
+    keep_from(first - timings_.begin(), *latest_);
     latest_ = nullptr;
   }
   clear();

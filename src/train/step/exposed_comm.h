@@ -3,7 +3,7 @@
 /// Computes how much of the communication a step had to wait for, and how much of that was waiting for a
 /// later rank, from the times at which each collective was posted and done on every rank.
 
-#include <span>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -11,7 +11,6 @@
 #include "measure/ledger.h"
 #include "measure/record.h"
 #include "measure/spans.h"
-#include "train/record/gather.h"
 
 namespace paceline::train {
 
@@ -29,10 +28,8 @@ class CollectiveLog {
   void add_blocked(base::TimePoint begin, base::TimePoint end);
   /// Seconds that the step was blocked since the last call, or since clear().
   [[nodiscard]] double take_blocked_seconds() { return std::exchange(blocked_s_, 0); }
-  /// Sums the statistics of a synchronised batch norm over all ranks. Nothing else can be done meanwhile, so
-  /// all of its time is blocked, and exposed in `ledger`. Counts it in `result`.
-  void sum_exposed(comm::Communicator& communicator, measure::Ledger& ledger, std::span<double> values,
-                   WorkerResult& result);
+  /// Runs a collective that blocks, so that all of its time is exposed in `ledger`.
+  void run_exposed(measure::Ledger& ledger, const std::function<void()>& collective);
 
   /// Exchanges durations with the other ranks: the shortest one of a collective is its transfer time. Adds
   /// communication, transfer and late-peer seconds to `rank`, moves waiting from exposed transfer to exposed

@@ -10,12 +10,24 @@
 
 namespace paceline::train {
 
+namespace {
+
+constexpr std::size_t kFlags = 3;
+constexpr int kBitsOfPart = 12;
+constexpr int kBitsOfFraction = 24;
+constexpr double kMostLoss = 0x1p35;  ///< 59 bits, which five parts hold
+
+/// Whether `epoch` is better than the best so far: more correct, or equally many with a lower loss. Of equal
+/// epochs the first wins.
 bool is_better(const measure::EpochRecord& epoch, const ValidationState& state) {
   if (!epoch.validation_accuracy || !epoch.validation_loss) return false;
-  if (state.best_update == 0 || *epoch.validation_accuracy != state.best_accuracy)
-    return state.best_update == 0 || *epoch.validation_accuracy > state.best_accuracy;
+  if (state.best_update == 0) return true;
+  if (*epoch.validation_accuracy != state.best_accuracy)
+    return *epoch.validation_accuracy > state.best_accuracy;
   return *epoch.validation_loss < state.best_loss;
 }
+
+}  // namespace
 
 bool ValidationWatch::see(const measure::EpochRecord& epoch) {
   if (!epoch.validation_accuracy) return false;
@@ -46,20 +58,6 @@ bool ValidationWatch::is_over() const {
          state_.last_epoch - state_.best_epoch >= early_stopping_;
 }
 
-namespace {
-
-constexpr std::size_t kFlags = 3;
-constexpr int kBitsOfPart = 12;
-constexpr int kBitsOfFraction = 24;
-constexpr double kMostLoss = 0x1p35;  ///< 59 bits, which five parts hold
-
-/// The sign of NaN has no meaning, but "-nan" would look as if it had.
-double without_sign(double value) {
-  return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
-}
-
-}  // namespace
-
 std::array<float, kVoteFloats> as_floats(const Votes& votes) {
   std::array<float, kVoteFloats> floats{votes.stop ? 1.0f : 0.0f, votes.not_finite ? 1.0f : 0.0f,
                                         votes.enough ? 1.0f : 0.0f};
@@ -77,31 +75,6 @@ Votes votes_from(std::span<const float> floats) {
     votes.loss = std::ldexp(votes.loss, kBitsOfPart) + static_cast<double>(floats[part]);
   votes.loss = std::ldexp(votes.loss, -kBitsOfFraction);
   return votes;
-}
-
-std::string loss_not_finite(double loss, int rank) {
-  if (std::isfinite(loss)) return fmt::format("the loss is no longer finite (on another rank than {})", rank);
-  return fmt::format("the loss is no longer finite ({} on rank {})", without_sign(loss), rank);
-}
-
-std::string part_not_finite(std::string_view part, double loss) {
-  return fmt::format("the {} loss is no longer finite ({})", part, without_sign(loss));
-}
-
-bool is_finite_everywhere(std::span<const float> values, comm::Communicator& communicator) {
-  double broken =
-      std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }) ? 0 : 1;
-  communicator.all_reduce(std::span(&broken, 1), comm::Reduce::max);
-  return broken == 0;
-}
-
-std::string not_finite_sentence(const Divergence& where, std::string_view what) {
-  return fmt::format(
-      "step {} of {}: {} at learning rate {:g}; {}; try a lower --lr, --warmup{} or another --precision",
-      where.step, where.updates, what, where.lr,
-      where.last_checkpoint.empty() ? "there is no earlier checkpoint to go back to"
-                                    : "the last good checkpoint is " + where.last_checkpoint,
-      where.can_go_back ? ", --on-nan rollback" : "");
 }
 
 LossGuard::LossGuard(OnNan on_nan, int classes, std::int64_t global_batch, bool watches)

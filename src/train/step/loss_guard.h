@@ -3,16 +3,14 @@
 /// Detects that a training diverges, even while its loss is finite (rule and numbers: docs/reliability.md).
 ///
 /// Every rank has the same loss of every step, so all decide alike without communication. Beside it: what
-/// ranks vote on in each step, ValidationWatch for the test figures, and the sentences about a divergence.
+/// ranks vote on in each step, and ValidationWatch for the validation figures.
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
-#include "comm/communicator.h"
 #include "engine/engine.h"
 #include "measure/record.h"
 #include "train/given/options.h"
@@ -33,11 +31,8 @@ struct ValidationState {
   std::int64_t last_epoch = 0;     ///< the last that was validated
   std::int64_t reduced_epoch = 0;  ///< the last after which a plateau lowered the learning rate
   std::int64_t reductions = 0;     ///< how often it did
+  bool operator==(const ValidationState&) const = default;
 };
-
-/// Whether `epoch` is better than the best so far: more correct, or equally many with a lower loss. Of equal
-/// epochs the first wins.
-[[nodiscard]] bool is_better(const measure::EpochRecord& epoch, const ValidationState& state);
 
 /// Threads  one, the worker's own
 class ValidationWatch {
@@ -82,29 +77,7 @@ using engine::kVoteFloats;
 /// The votes in such floats, or in sums of them.
 [[nodiscard]] Votes votes_from(std::span<const float> floats);
 
-/// "the loss is no longer finite (nan on rank 1)". `loss` is that of rank `rank`. It may be finite: then
-/// another rank's loss is not.
-[[nodiscard]] std::string loss_not_finite(double loss, int rank);
-/// "the test loss is no longer finite (inf)"
-[[nodiscard]] std::string part_not_finite(std::string_view part, double loss);
-
-/// Whether every value is finite on every rank. Collective; the same answer on every rank.
-[[nodiscard]] bool is_finite_everywhere(std::span<const float> values, comm::Communicator& communicator);
-
-/// Where a training diverged.
-struct Divergence {
-  std::int64_t step = 0;     ///< from 1
-  std::int64_t updates = 0;  ///< of the whole training
-  double lr = 0;
-  std::string last_checkpoint;  ///< empty: there is no good one
-  bool can_go_back = false;     ///< whether to suggest --on-nan rollback
-};
-
-/// A sentence: `what` happened, where, and what to try.
-[[nodiscard]] std::string not_finite_sentence(const Divergence& where, std::string_view what);
-
-/// Everything that the decisions depend on. Checkpoints contain it, so a resumed training decides like an
-/// uninterrupted one. Trivially copyable, since it is broadcast.
+/// The state of a LossGuard, in checkpoints as ValidationState is.
 struct GuardState {
   static constexpr std::size_t kWindow = 32;
   std::array<double, kWindow> losses{};  ///< of the last good steps: a ring

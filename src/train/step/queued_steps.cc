@@ -33,34 +33,21 @@ engine::StepQueue* queue_of(const Job& job, engine::Engine& engine) {
   return host_is_in_step(job.options, job.resolved.workers) ? nullptr : engine.step_queue();
 }
 
-QueuedStepper::QueuedStepper(const Job& job, engine::Engine& engine, engine::StepQueue& queue,
-                             comm::Communicator& communicator, measure::Ledger& ledger, CollectiveLog& log,
-                             LossGuard& guard, double bucket_mb)
-    : squares_(job),
-      job_(job),
-      engine_(engine),
+QueuedStepper::QueuedStepper(const StepContext& in, engine::StepQueue& queue, double bucket_mb)
+    : StepRunner(in),
+      squares_(job_),
       queue_(queue),
-      communicator_(communicator),
-      ledger_(ledger),
-      log_(log),
-      guard_(guard),
-      buckets_(with_votes(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6)),
-                          job.options.gradients_as_bf16)),
-      reducer_(buckets_, communicator),
-      shard_sums_(job.resolved.passes_per_worker, engine.gradients(), order_of_passes(job.options)) {
+      buckets_(with_votes(cut_buckets(engine_.layout(), static_cast<std::int64_t>(bucket_mb * 1e6)),
+                          job_.options.gradients_as_bf16)),
+      reducer_(buckets_, communicator_),
+      shard_sums_(job_.resolved.passes_per_worker, engine_.gradients(), order_of_passes(job_.options)) {
   auto ends = buckets_.ends;
   ends.back() -= static_cast<std::int64_t>(kVoteFloats);
-  engine.cut_backward(ends);
+  engine_.cut_backward(ends);
 }
 
 bool QueuedStepper::is_full() const {
   return posted_.size() + read_.size() > static_cast<std::size_t>(queue_.lag());
-}
-
-void QueuedStepper::begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
-                                 bool keeps_ready) {
-  base::expects(is_empty(), "a window begins when all steps before it are taken");
-  ready_records_ = begin_records(records, buckets_, steps, keeps_ready);
 }
 
 std::int64_t QueuedStepper::vote_bytes() const {

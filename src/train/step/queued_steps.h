@@ -9,18 +9,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "base/clock.h"
 #include "comm/communicator.h"
 #include "data/loader.h"
 #include "engine/engine.h"
-#include "measure/ledger.h"
-#include "measure/record.h"
 #include "train/given/job.h"
 #include "train/step/buckets.h"
-#include "train/step/exposed_comm.h"
 #include "train/step/loss_guard.h"
 #include "train/step/step.h"
 
@@ -41,16 +37,12 @@ namespace paceline::train {
 /// Threads  one, the worker's own
 class QueuedStepper final : public StepRunner {
  public:
-  QueuedStepper(const Job& job, engine::Engine& engine, engine::StepQueue& queue,
-                comm::Communicator& communicator, measure::Ledger& ledger, CollectiveLog& log,
-                LossGuard& guard, double bucket_mb);
+  QueuedStepper(const StepContext& in, engine::StepQueue& queue, double bucket_mb);
 
   /// With the votes in the last one.
   [[nodiscard]] const Buckets* buckets() const override { return &buckets_; }
   [[nodiscard]] base::Array array() const override { return queue_.gradients_and_votes(); }
   [[nodiscard]] std::int64_t vote_bytes() const override;
-  void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
-                    bool keeps_ready) override;
   const data::Batch& next_batch(data::Loader* loader, const Counters& done, StepOrder& order) override;
   void post(const data::Batch& batch, const StepOrder& order) override;
   [[nodiscard]] bool is_full() const override;
@@ -78,20 +70,13 @@ class QueuedStepper final : public StepRunner {
   void note_ready(const engine::QueuedStep& step, const Posted& posted);
 
   const SquaresSchedule squares_;
-  const Job& job_;
-  engine::Engine& engine_;
   engine::StepQueue& queue_;
-  comm::Communicator& communicator_;
-  measure::Ledger& ledger_;
-  CollectiveLog& log_;
-  LossGuard& guard_;
   Buckets buckets_;
   BucketReducer reducer_;
   ShardSums shard_sums_;
   std::deque<Posted> posted_;   ///< posted, not read
   std::deque<TakenStep> read_;  ///< read, not taken
   base::TimePoint last_end_{};
-  std::span<measure::BucketRecord> ready_records_;
 };
 
 }  // namespace paceline::train

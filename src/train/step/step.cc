@@ -65,8 +65,13 @@ SquaresSchedule::SquaresSchedule(const Job& job) {
 
 std::optional<measure::GradientSquares> SquaresSchedule::described() const {
   if (every_ == 0) return std::nullopt;
-  return measure::GradientSquares{
-      .every = every_, .small_batch = small_batch_, .large_batch = large_batch_, .small = {}, .large = {}};
+  return measure::GradientSquares{.every = every_, .small_batch = small_batch_, .large_batch = large_batch_};
+}
+
+void StepRunner::begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
+                              bool keeps_ready) {
+  base::expects(is_empty(), "a window begins when all steps before it are taken");
+  if (buckets() != nullptr) ready_records_ = begin_records(records, *buckets(), steps, keeps_ready);
 }
 
 const data::Batch& WaitedSteps::next_batch(data::Loader* loader, const Counters& done, StepOrder& order) {
@@ -103,14 +108,13 @@ double WaitedSteps::apply_update(const StepOrder& order) {
   return job_.options.rule.clips() ? engine_.gradient_norm() : 0;
 }
 
-Stepper::Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
-                 measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard, double bucket_mb)
-    : WaitedSteps(job, engine, communicator, ledger, log, guard),
-      buckets_(cut_buckets(engine.layout(), static_cast<std::int64_t>(bucket_mb * 1e6))),
-      exchanges_(communicator.size() > 1 && !job.options.no_exchange),
-      reducer_(buckets_, communicator),
-      shard_sums_(job.resolved.passes_per_worker, engine.gradients(), order_of_passes(job.options)),
-      squares_(job) {
+Stepper::Stepper(const StepContext& in, double bucket_mb)
+    : WaitedSteps(in),
+      buckets_(cut_buckets(engine_.layout(), static_cast<std::int64_t>(bucket_mb * 1e6))),
+      exchanges_(communicator_.size() > 1 && !job_.options.no_exchange),
+      reducer_(buckets_, communicator_),
+      shard_sums_(job_.resolved.passes_per_worker, engine_.gradients(), order_of_passes(job_.options)),
+      squares_(job_) {
   engine_.cut_backward(buckets_.ends);
 }
 
@@ -158,10 +162,6 @@ engine::LossSums Stepper::forward_and_backward(const data::Batch& batch, const S
   }
   shard_sums_.clear();
   return sums;
-}
-
-void Stepper::begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps, bool keeps_ready) {
-  ready_records_ = begin_records(records, buckets_, steps, keeps_ready);
 }
 
 void Stepper::note_ready(std::int64_t ready) {

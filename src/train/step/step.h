@@ -28,21 +28,18 @@ namespace paceline::train {
 /// `shard` of `batch` in step `update` (from 0).
 [[nodiscard]] inline engine::StepInput shard_input(const data::Batch& batch, const Resolved& resolved,
                                                    std::int64_t shard, std::int64_t update) {
-  const std::int64_t samples = resolved.engine_batch;
-  const std::size_t pixels = batch.images.size() / batch.labels.size();  // 0 if the engine has the images
-  const std::size_t draws = batch.draws.size() / batch.labels.size();    // then 1, else 0
-  const std::size_t second = batch.second_labels.size() / batch.labels.size();  // 1 of mixed images, else 0
-  return {.images = batch.images.subspan(static_cast<std::size_t>(shard * samples) * pixels,
-                                         static_cast<std::size_t>(samples) * pixels),
-          .labels = batch.labels.subspan(static_cast<std::size_t>(shard * samples),
-                                         static_cast<std::size_t>(samples)),
+  const auto part = [&](auto list) {  // of equally many values a sample; none if the step does without
+    const std::size_t each = list.size() / batch.labels.size();
+    const auto samples = static_cast<std::size_t>(resolved.engine_batch);
+    return list.subspan(static_cast<std::size_t>(shard) * samples * each, samples * each);
+  };
+  return {.images = part(batch.images),
+          .labels = part(batch.labels),
           .gradient_scale = 1.0 / static_cast<double>(resolved.global_batch),
           .step = static_cast<std::uint64_t>(update),
-          .first_position = batch.first_position + shard * samples,
-          .draws = batch.draws.subspan(static_cast<std::size_t>(shard * samples) * draws,
-                                       static_cast<std::size_t>(samples) * draws),
-          .second_labels = batch.second_labels.subspan(static_cast<std::size_t>(shard * samples) * second,
-                                                       static_cast<std::size_t>(samples) * second)};
+          .first_position = batch.first_position + shard * resolved.engine_batch,
+          .draws = part(batch.draws),
+          .second_labels = part(batch.second_labels)};
 }
 
 // Adds the gradients of a worker's passes: of micro-batches one after the other, of shards in the order of
@@ -138,6 +135,16 @@ struct TakenStep {
   double blocked_s = 0;  ///< of a queued step: waiting for sums over the ranks
 };
 
+/// What the steps of a worker work with.
+struct StepContext {
+  const Job& job;
+  engine::Engine& engine;
+  comm::Communicator& communicator;
+  measure::Ledger& ledger;
+  CollectiveLog& log;  ///< of the buckets
+  LossGuard& guard;
+};
+
 /// The steps of a worker are waited for one by one (Stepper), queued on a device (queued_steps.h), or run
 /// with all data passing worker 0 (data_parallel.h). In each way they are posted and taken; a step that is
 /// waited for is done when it is posted.
@@ -145,6 +152,13 @@ struct TakenStep {
 /// Threads  one, the worker's own
 class StepRunner {
  public:
+  explicit StepRunner(const StepContext& in)
+      : job_(in.job),
+        engine_(in.engine),
+        communicator_(in.communicator),
+        ledger_(in.ledger),
+        log_(in.log),
+        guard_(in.guard) {}
   virtual ~StepRunner() = default;
 
   /// The buckets of a step, and the array that is cut into them; null: nothing is reduced in buckets.
@@ -154,11 +168,12 @@ class StepRunner {
   [[nodiscard]] virtual std::size_t collectives() const { return buckets()->count(); }
   /// Bytes of the votes that are in the buckets, behind the gradients.
   [[nodiscard]] virtual std::int64_t vote_bytes() const { return 0; }
-  /// Makes one record per bucket in `records`, without times. With `keeps_ready` each step from now on adds
-  /// the time at which every bucket was posted (with one worker: could have been). There is room for `steps`
-  /// steps; later ones are not kept. `records` must outlive this.
-  virtual void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
-                            bool keeps_ready) = 0;
+  /// Makes one record per bucket in `records`, as begin_records() does. With `keeps_ready` each step from now
+  /// on adds the time at which every bucket was posted (with one worker: could have been). `records` must
+  /// outlive this.
+  ///
+  /// Requires  is_empty()
+  void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps, bool keeps_ready);
 
   /// The batch of the step after `done`, from `loader` (with --parallel data-parallel only worker 0 has one).
   /// Fills in order.begin and order.has_batch. Valid until the next call.
@@ -179,14 +194,21 @@ class StepRunner {
   [[nodiscard]] virtual TakenStep drop() = 0;
   /// The guard's state after all posted steps, for which it waits; nothing if one of them ends the training.
   [[nodiscard]] virtual std::optional<GuardState> guard_when_empty() = 0;
+
+ protected:
+  const Job& job_;
+  engine::Engine& engine_;
+  comm::Communicator& communicator_;
+  measure::Ledger& ledger_;
+  CollectiveLog& log_;
+  LossGuard& guard_;
+  std::span<measure::BucketRecord> ready_records_;  ///< empty: no times are added
 };
 
 /// Steps that are done when they are posted.
 class WaitedSteps : public StepRunner {
  public:
-  WaitedSteps(const Job& job, engine::Engine& engine, comm::Communicator& communicator,
-              measure::Ledger& ledger, CollectiveLog& log, LossGuard& guard)
-      : job_(job), engine_(engine), communicator_(communicator), ledger_(ledger), log_(log), guard_(guard) {}
+  using StepRunner::StepRunner;
 
   const data::Batch& next_batch(data::Loader* loader, const Counters& done, StepOrder& order) override;
   void post(const data::Batch& batch, const StepOrder& order) override;
@@ -204,27 +226,17 @@ class WaitedSteps : public StepRunner {
   /// Returns StepResult::gradient_norm.
   double apply_update(const StepOrder& order);
 
-  const Job& job_;
-  engine::Engine& engine_;
-  comm::Communicator& communicator_;
-  measure::Ledger& ledger_;
-  CollectiveLog& log_;
-  LossGuard& guard_;
-
  private:
   std::optional<TakenStep> waited_;  ///< posted, not taken
 };
 
 class Stepper final : public WaitedSteps {
  public:
-  Stepper(const Job& job, engine::Engine& engine, comm::Communicator& communicator, measure::Ledger& ledger,
-          CollectiveLog& log, LossGuard& guard, double bucket_mb);
+  Stepper(const StepContext& in, double bucket_mb);
 
   [[nodiscard]] const Buckets* buckets() const override { return &buckets_; }
   [[nodiscard]] base::Array array() const override { return engine_.gradients(); }
   [[nodiscard]] std::size_t collectives() const override { return exchanges_ ? buckets_.count() : 0; }
-  void begin_window(std::vector<measure::BucketRecord>& records, std::size_t steps,
-                    bool keeps_ready) override;
 
  private:
   StepResult run(const data::Batch& batch, const StepOrder& order) override;
@@ -239,7 +251,6 @@ class Stepper final : public WaitedSteps {
   BucketReducer reducer_;
   ShardSums shard_sums_;
   const SquaresSchedule squares_;
-  std::span<measure::BucketRecord> ready_records_;
   std::size_t ready_buckets_ = 0;             ///< of this step
   double backward_before_s_ = 0;              ///< of this step's earlier shards
   base::TimePoint backward_begin_{};          ///< of this shard

@@ -7,17 +7,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "engine/engine.h"
-#include "measure/ledger.h"
-#include "train/given/job.h"
-#include "train/step/buckets.h"
-#include "train/step/exposed_comm.h"
-#include "train/step/loss_guard.h"
 #include "train/step/step.h"
 
 namespace paceline::train {
-
-// --bucket auto: chooses the bucket size from the measured cost of a reduction.
 
 struct BucketChoice {
   double megabytes = 0;  ///< 1e6 bytes
@@ -30,17 +22,6 @@ struct BucketChoice {
 /// most all of it. A pure function.
 [[nodiscard]] BucketChoice best_bucket(double gradient_bytes, double latency_s, double bytes_per_s);
 
-/// The same with measured latency and bandwidth: reductions of 64 KiB and of all of `gradients`, which are
-/// set to zero. Every rank gets the same answer. Collective, over more than one rank.
-///
-/// Cost     five all-reduces of the whole gradient
-[[nodiscard]] BucketChoice choose_bucket(comm::Communicator& communicator, base::Array gradients);
-
-/// The bucket size of a run in 1e6 bytes: the option's value, or with --bucket auto the measured choice, with
-/// a note. Collective.
-[[nodiscard]] double bucket_mb(const Job& job, comm::Communicator& communicator, engine::Engine& engine,
-                               std::vector<std::string>& notes);
-
 /// busbw in GB/s of reducing all buckets of a step one after another while nothing else runs: the median of
 /// several times; 0 if nothing is reduced in buckets. (Reducing one bucket repeatedly would stay in the cache
 /// and give a figure that no step can reach.) Sets the gradients to zero. Collective, over more than one
@@ -52,9 +33,7 @@ struct BucketChoice {
 /// Chooses the way of the steps (step.h) and warms the engine up for it. Adds to `notes` how the bucket size
 /// was measured, if it was. Collective; no reduction is in progress at its end, but another rank may still be
 /// in its warm-up: a barrier must follow.
-[[nodiscard]] std::unique_ptr<StepRunner> make_step_runner(const Job& job, engine::Engine& engine,
-                                                           comm::Communicator& communicator,
-                                                           measure::Ledger& ledger, CollectiveLog& log,
-                                                           LossGuard& guard, std::vector<std::string>& notes);
+[[nodiscard]] std::unique_ptr<StepRunner> make_step_runner(const StepContext& in,
+                                                           std::vector<std::string>& notes);
 
 }  // namespace paceline::train

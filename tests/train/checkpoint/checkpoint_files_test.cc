@@ -61,9 +61,8 @@ class Keeper : public TrainingTest {
   data::Source source_;
   Backend backend_;
   Progress progress_;
-  std::atomic<std::int64_t> updates_done_{0}, test_reads_begun_{0};
+  RunCounts counts_;
   EvaluationLog evaluations_{{}, {}, 0};
-  std::atomic<double> first_step_s_{0};
   UpdateCount update_count_{""};
   data::CountedDataset test_reads_{nullptr};
   data::LoaderPool pool_;
@@ -79,13 +78,11 @@ class Keeper : public TrainingTest {
            .last_epoch = {},
            .cores = {},
            .started = {},
-           .updates_done = updates_done_,
+           .counts = counts_,
            .update_count = update_count_,
-           .first_step_s = first_step_s_,
            .test_reads = test_reads_,
            .pool = pool_,
            .keep = {},
-           .test_reads_begun = test_reads_begun_,
            .evaluations = evaluations_};
 };
 

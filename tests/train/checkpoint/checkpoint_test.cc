@@ -274,9 +274,10 @@ graph::Graph dense(int inputs, int classes) {
 TEST(DiskSpace, ACheckpointHoldsWeightsStateAndSlowWeights) {
   const auto graph = dense(16, 16);  // 16 x 16 weights and 16 of bias, both whole lines
   const std::int64_t weights = 4 * (16 * 16 + 16);
-  EXPECT_EQ(checkpoint_bytes(graph, {}, false), weights);
-  EXPECT_EQ(checkpoint_bytes(graph, {.momentum = 0.9}, false), 2 * weights);
-  EXPECT_EQ(checkpoint_bytes(graph, {.kind = engine::UpdateKind::adam}, true), 4 * weights);
+  EXPECT_EQ(checkpoint_bytes(graph, {.rule = {}}), weights);
+  EXPECT_EQ(checkpoint_bytes(graph, {.rule = {.momentum = 0.9}}), 2 * weights);
+  EXPECT_EQ(checkpoint_bytes(graph, {.rule = {.kind = engine::UpdateKind::adam}, .lookahead = {.steps = 5}}),
+            4 * weights);
 }
 
 TEST(DiskSpace, IsOfTheNearestDirectoryThatIsThere) {

@@ -97,7 +97,8 @@ class PrecisionAfterAResume : public TrainingTest {
 
 TEST_F(PrecisionAfterAResume, StaysThatOfTheCheckpointWhateverAutoTakesHere) {
   const auto options = begun_in("bf16", "auto");
-  EXPECT_EQ(inspect(options, machine(engine::Precision::f32)).precision, "bf16") << "the plan";
+  EXPECT_EQ(inspect(options, machine(engine::Precision::f32)).resolved.precision, engine::Precision::bf16)
+      << "the plan";
   const auto record = run(options, machine(engine::Precision::f32), {}, {});
   EXPECT_EQ(record.precision, "bf16");
   EXPECT_EQ(precision_of_checkpoint(options), "bf16");
@@ -111,14 +112,15 @@ TEST_F(PrecisionAfterAResume, StaysFp32WhereAutoTakesBf16AlsoByResumeAuto) {
   options.resume.clear();
   options.resume_auto = true;
   const auto here = machine(engine::Precision::bf16);
-  EXPECT_EQ(inspect(options, here).precision, "fp32") << "the plan";
+  EXPECT_EQ(inspect(options, here).resolved.precision, engine::Precision::f32) << "the plan";
   const auto record = run(options, here, {}, {});
   EXPECT_EQ(record.precision, "fp32");
   EXPECT_EQ(precision_of_checkpoint(options), "fp32");
   EXPECT_THAT(record.notes, Contains("the precision stays fp32, that of the checkpoint; for a new run "
                                      "--precision auto takes bf16 here"));
   options.out = directory_ / "none";
-  EXPECT_EQ(inspect(options, here).precision, "bf16") << "nothing to go on from: auto decides";
+  EXPECT_EQ(inspect(options, here).resolved.precision, engine::Precision::bf16)
+      << "nothing to go on from: auto decides";
 }
 
 TEST_F(PrecisionAfterAResume, IsSaidAlsoWhereAutoTakesTheSame) {
@@ -129,7 +131,7 @@ TEST_F(PrecisionAfterAResume, IsSaidAlsoWhereAutoTakesTheSame) {
 
 TEST_F(PrecisionAfterAResume, IsTheGivenOneAndAChangeIsSaid) {
   const auto options = begun_in("bf16", "fp32");
-  EXPECT_EQ(inspect(options, machine(engine::Precision::bf16)).precision, "fp32");
+  EXPECT_EQ(inspect(options, machine(engine::Precision::bf16)).resolved.precision, engine::Precision::f32);
   const auto record = run(options, machine(engine::Precision::bf16), {}, {});
   EXPECT_EQ(record.precision, "fp32");
   EXPECT_EQ(precision_of_checkpoint(options), "fp32");

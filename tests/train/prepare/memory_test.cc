@@ -94,8 +94,9 @@ TEST_F(DeviceMemory, IsSharedByTheWorkersOfADevice) {
 std::int64_t planned(const Options& options, const Backend& backend, const std::string& purpose) {
   const auto source = open_data(options, backend);
   const auto graph = make_graph(options, source);
-  const auto plan = plan_run(options, resolve(options, circumstances_of(source, backend)), graph, source,
-                             backend, memory_limits(backend, options.workers));
+  const RunParts parts{graph, source, backend, circumstances_of(source, backend),
+                       memory_limits(backend, options.workers)};
+  const auto plan = plan_run(options, resolve(options, parts.conditions), parts);
   std::int64_t bytes = 0;
   for (const auto& line : plan.lines)
     if (line.purpose == purpose) {
