@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -49,8 +48,8 @@ std::uint16_t free_port() {
   return ntohs(any.sin_port);
 }
 
-/// Runs in the child: starts the program of `words` as process `process`.
-[[noreturn]] void become_process(int process, const std::vector<char*>& words, pid_t starter, int report) {
+/// Runs in the child before the program of process `process`.
+void prepare_process(int process, pid_t starter) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // ends this process if the starter is killed
   if (::getppid() != starter) ::_exit(128 + SIGTERM);
   const auto number = std::to_string(process);
@@ -60,24 +59,20 @@ std::uint16_t free_port() {
     const int nothing = ::open("/dev/null", O_RDONLY);
     if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
   }
-  ::execvp(words[0], words.data());
-  const int reason = errno;
-  [[maybe_unused]] const auto written = ::write(report, &reason, sizeof reason);
-  ::_exit(127);
 }
 
 class ProcessesHere {
  public:
   ProcessesHere(const std::vector<std::string>& line, int processes) {
-    std::vector<char*> words;
-    for (const auto& word : line) words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
-    for (int process = 0; process < processes; ++process)
-      if (const int reason = start(process, words); reason != 0) {
-        signal_all(SIGKILL);
-        base::fail(base::ErrorKind::comm, "launch: process {} of {} could not be started: {}", process,
-                   processes, std::strerror(reason));
-      }
+    for (int process = 0; process < processes; ++process) {
+      const auto [id, error] =
+          start_program(line, [process, starter = ::getpid()] { prepare_process(process, starter); });
+      if (id > 0) running_[id] = process;
+      if (error == 0) continue;
+      signal_all(SIGKILL);
+      base::fail(base::ErrorKind::comm, "launch: process {} of {} could not be started: {}", process,
+                 processes, std::strerror(error));
+    }
   }
 
   int wait() {
@@ -94,27 +89,12 @@ class ProcessesHere {
   }
 
  private:
-  /// 0, or why it could not be started.
-  int start(int process, const std::vector<char*>& words) {
-    int ends[2];  // closed by a successful exec; otherwise the child writes the error to it
-    if (::pipe2(ends, O_CLOEXEC) != 0) return errno;
-    const pid_t starter = ::getpid(), child = ::fork();
-    if (child == 0) become_process(process, words, starter, ends[1]);
-    int reason = child < 0 ? errno : 0;
-    ::close(ends[1]);
-    while (child > 0 && ::read(ends[0], &reason, sizeof reason) < 0 && errno == EINTR) {
-    }
-    ::close(ends[0]);
-    if (child > 0) running_[child] = process;
-    return reason;
-  }
-
   void note(pid_t ended, int status) {
     const auto found = running_.find(ended);
     if (found == running_.end()) return;
     const int process = found->second;
     running_.erase(found);
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const int code = code_of(status);
     const bool was_stopped = code == 128 + SIGHUP || code == 128 + SIGINT || code == 128 + SIGTERM;
     if (was_stopped && stopped_ == 0) stopped_ = code;
     if (code == 0 || was_stopped || error_) return;

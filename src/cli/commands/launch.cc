@@ -53,8 +53,8 @@ void take_allocation(cluster::LaunchOptions& options) {
   const char* const cores = std::getenv("SLURM_CPUS_PER_TASK");
   if (cores != nullptr) options.cores_per_task = static_cast<int>(base::whole_number(cores, 1, 100000));
   std::error_code ignored;
-  options.has_pmix =
-      std::filesystem::exists(base::module_path(comm::mpi::kModule), ignored) && cluster::srun_has_pmix();
+  options.has_pmix = std::filesystem::exists(base::module_path(comm::mpi::kModule), ignored) &&
+                     cluster::run_in_shell("srun --mpi=list 2>&1").text.find("pmix") != std::string::npos;
 }
 
 /// Sets one worker for each GPU of this host if the number was not given.

@@ -1,8 +1,5 @@
 #include <fmt/format.h>
-#include <stdlib.h>
-#include <sys/wait.h>
 
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -18,29 +15,15 @@
 #include "cli/plan.h"
 #include "cli/screen/screen.h"
 #include "cluster/batch_script.h"
+#include "cluster/child.h"
+#include "cluster/launch_line.h"
 #include "comm/mpi/load.h"
 #include "measure/record_file.h"
 
 namespace paceline::cli {
 namespace {
 
-struct Output {
-  std::string text;  ///< standard output without trailing line ends
-  int code = 0;
-};
-
-Output run_in_shell(const std::string& line) {
-  std::FILE* pipe = ::popen(line.c_str(), "r");
-  if (pipe == nullptr)
-    base::fail(base::ErrorKind::device, "sbatch: no process could be started for '{}'", line);
-  Output output;
-  std::array<char, 256> piece{};
-  while (std::fgets(piece.data(), piece.size(), pipe) != nullptr) output.text += piece.data();
-  const int status = ::pclose(pipe);
-  output.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
-  return output;
-}
+using cluster::run_in_shell;
 
 /// Runs `line`, which must succeed, and returns its output.
 std::string output_of(const std::string& line) {
