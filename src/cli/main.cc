@@ -31,6 +31,7 @@
 #include "cluster/launch_line.h"
 #include "cluster/launch_report.h"
 #include "cluster/log.h"
+#include "cluster/make_backend.h"
 #include "cluster/session.h"
 #include "comm/launch.h"
 #include "comm/line_socket.h"
@@ -86,8 +87,7 @@ bool is_for_the_first(base::ErrorKind kind) {
 
 /// Whether the command assigns the GPUs of its hosts to processes.
 bool asks_for_gpus(const cli::CommandRow& row, const cli::Settings& settings) {
-  return row.command == cli::kDoctor || settings.train.device == "cuda" ||
-         settings.train.device.starts_with("cuda:");
+  return row.command == cli::kDoctor || cluster::is_gpu(settings.train.device);
 }
 
 /// Joins the other processes if a launcher started several and the command can use them.

@@ -102,22 +102,6 @@ engine::PreparedKernels prepare_alike(
   }
 }
 
-engine::PreparedKernels prepare_together(const std::string& device, Session& session,
-                                         const graph::Graph& graph, const engine::CompileOptions& how,
-                                         const engine::KernelRequest& asked) {
-  auto& processes = session.processes();
-  processes.at(0, "the measuring of kernels");
-  const bool is_gpu = device == "cuda" || device.starts_with("cuda:");
-  const LongerDeadline longer(processes, is_gpu ? kForPlans : std::chrono::minutes(0));
-  auto prepared = prepare_alike(processes, asked, [&](const engine::KernelRequest& request) {
-    return engine::prepare(device, graph, how, request);
-  });
-  const auto others = find_other_kernels(session, prepared);
-  if (const auto note = note_of_other_kernels(others, algorithms_of(prepared).size()); !note.empty())
-    prepared.note += (prepared.note.empty() ? "kernels: " : "; ") + note;
-  return prepared;
-}
-
 std::string note_of_other_kernels(std::span<const OtherKernels> others, std::size_t problems) {
   if (others.empty()) return "";
   constexpr std::size_t kNamed = 4;
@@ -141,10 +125,9 @@ comm::Emulation emulation_of(const train::Options& options) {
   return emulation;
 }
 
-namespace {
-
-/// Whether engines of `device` keep arrays on GPUs, so that NCCL can be used.
 bool is_gpu(const std::string& device) { return device == "cuda" || device.starts_with("cuda:"); }
+
+namespace {
 
 /// The cores near each worker's GPU, from the kernel.
 std::vector<std::vector<int>> cores_near_gpus(const std::string& device, int workers) {
@@ -220,7 +203,16 @@ class InSession final : public Alone {
 
   engine::PreparedKernels prepare(const graph::Graph& graph, const engine::CompileOptions& how,
                                   const engine::KernelRequest& asked) const override {
-    return prepare_together(device_name(), session_, graph, how, asked);
+    auto& processes = session_.processes();
+    processes.at(0, "the measuring of kernels");
+    const LongerDeadline longer(processes, is_gpu(device_name()) ? kForPlans : std::chrono::minutes(0));
+    auto prepared = prepare_alike(processes, asked, [&](const engine::KernelRequest& request) {
+      return engine::prepare(device_name(), graph, how, request);
+    });
+    const auto others = find_other_kernels(session_, prepared);
+    if (const auto note = note_of_other_kernels(others, algorithms_of(prepared).size()); !note.empty())
+      prepared.note += (prepared.note.empty() ? "kernels: " : "; ") + note;
+    return prepared;
   }
   std::vector<int> device_numbers(int local_workers) const override { return dealt(local_workers).numbers; }
   std::optional<train::DeviceShare> device(int local_workers) const override {
@@ -306,11 +298,8 @@ train::Backend make_backend(const std::string& device, Session* session, const c
                   .wire_format = wire_format,
                   .stalls = stalls};
   joining.emulation.hosts = place.hosts;
-  const auto make_machine = [&]() -> std::shared_ptr<const train::Machine> {
-    if (session == nullptr) return std::make_shared<Alone>(joining);
-    return std::make_shared<InSession>(joining, members);
-  };
-  return {.machine = make_machine(),
+  return {.machine = session == nullptr ? std::make_shared<Alone>(joining)
+                                        : std::make_shared<InSession>(joining, members),
           .device_sum_bytes = joining.joins_gpus() ? comm::nccl::kBufferBytes : 0,
           .neighbour_pids = session != nullptr ? session->neighbour_pids() : std::vector<int>(),
           .place = place,
