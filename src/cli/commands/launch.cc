@@ -99,13 +99,6 @@ std::string name_of_launcher(cluster::LaunchBy by) {
   return by == cluster::LaunchBy::srun ? "srun" : "mpirun";
 }
 
-std::vector<std::string> launch_line_of(const cluster::LaunchOptions& options, const std::string& program,
-                                        const std::vector<std::string>& words) {
-  if (options.by == cluster::LaunchBy::here) return cluster::here_line(options, program, words);
-  if (options.by == cluster::LaunchBy::srun) return cluster::srun_line(options, program, words);
-  return cluster::mpirun_line(options, program, words);
-}
-
 /// mpirun is told by options which variables processes on other hosts get; others inherit all.
 void set_variables(const cluster::LaunchOptions& options) {
   ::setenv(cluster::kEar, options.ear.c_str(), 1);
@@ -144,7 +137,7 @@ int launch_command(const Settings& settings) {
   options.oversubscribe = options.hosts.empty() && std::getenv("SLURM_NTASKS") == nullptr &&
                           options.processes > base::usable_cores();
   for (const auto& note : settings.notes) std::fprintf(stderr, "paceline: %s\n", note.c_str());
-  const auto first = launch_line_of(options, program, child);
+  const auto first = cluster::launch_line(options, program, child);
   const auto shown = options.by == cluster::LaunchBy::here ? cluster::here_in_shell(options, program, child)
                                                            : cluster::shell_line(first);
   const auto width = static_cast<std::size_t>(std::max(0, terminal_width(STDOUT_FILENO, 0) - 2));
@@ -159,7 +152,7 @@ int launch_command(const Settings& settings) {
   options.ear = ear.address();
   options.is_plain = ::isatty(STDOUT_FILENO) == 0;
   set_variables(options);
-  const auto line = launch_line_of(options, program, child);
+  const auto line = cluster::launch_line(options, program, child);
   const auto started = measure::utc_now();
   const cluster::StopRequest stop;
   // Processes of --by here are this program, which does not wait for its readers.
@@ -192,7 +185,7 @@ int launch_command(const Settings& settings) {
                                           : words.empty() ? "from the beginning: there is no checkpoint yet"
                                                           : "from the last checkpoint"));
     set_variables(left);
-    auto again = launch_line_of(left, program, child);
+    auto again = cluster::launch_line(left, program, child);
     again.insert(again.end(), words.begin(), words.end());
     return again;
   };
