@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 
 #include "base/text.h"
 #include "cluster/log.h"
+#include "cluster/passed_output.h"
 #include "report/text.h"
 #include "serve/http_server.h"
 
@@ -158,17 +158,6 @@ int terminal_width(int descriptor, int elsewhere) {
   return elsewhere;
 }
 
-namespace {
-
-bool is_same_file(int one, int other) {
-  struct stat first {
-  }, second{};
-  return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 && first.st_dev == second.st_dev &&
-         first.st_ino == second.st_ino;
-}
-
-}  // namespace
-
 Screen::Screen(bool json, Waits waits)
     : json_(json),
       live_(::isatty(STDERR_FILENO) == 1),
@@ -180,7 +169,7 @@ Screen::Screen(bool json, Waits waits)
   std::fflush(stdout);  // what was said before stays before
   if (base::has_reader(descriptor)) lines_ = std::make_shared<base::LineOutput>(descriptor);
   if (live_)
-    bar_ = lines_ && is_same_file(descriptor, STDERR_FILENO)
+    bar_ = lines_ && cluster::go_to_one_place(descriptor, STDERR_FILENO)
                ? lines_
                : std::make_shared<base::LineOutput>(STDERR_FILENO);
 }
