@@ -393,15 +393,15 @@ void say_report(const report::Document& document, bool is_whole, Screen& screen)
 int say_expectations(const report::Document& document, Screen& screen) {
   using Verdict = report::Expectation::Verdict;
   const auto& all = document.expectations;
-  for (const auto& line : report::lines_of_expectations(all)) screen.explain(line);
+  for (const auto& line : report::lines_of_expectations(all)) screen.say(line);
   const auto failed = std::ranges::count(all, Verdict::fail, &report::Expectation::verdict);
   const auto passed = std::ranges::count(all, Verdict::pass, &report::Expectation::verdict);
   const auto number = std::ssize(all);
   if (passed == number) return 0;
   const int code = failed > 0 ? kBroken : kNotKnown;
-  screen.explain(failed > 0 ? fmt::format("{} of {} expectations failed: exit code {}", failed, number, code)
-                            : fmt::format("{} of {} expectations not known to hold: exit code {}",
-                                          number - passed, number, code));
+  screen.say(failed > 0 ? fmt::format("{} of {} expectations failed: exit code {}", failed, number, code)
+                        : fmt::format("{} of {} expectations not known to hold: exit code {}",
+                                      number - passed, number, code));
   return code;
 }
 

@@ -238,11 +238,11 @@ void add_gpus_of_all(measure::Record& record, measure::GpuWatch* watch, const cl
 
 /// Prints what is measured, before the first row.
 void introduce_collectives(Screen& screen, const measure::Record& record, int processes, bool of_all_sizes) {
-  screen.explain(fmt::format("{} in {}, {}: {}", base::counted(record.workers, "rank", "ranks"),
-                             base::counted(processes, "process", "processes"),
-                             record.communication.communicator, record.communication.algorithm));
-  for (const auto& note : record.notes) screen.explain(note);
-  screen.explain(
+  screen.say(fmt::format("{} in {}, {}: {}", base::counted(record.workers, "rank", "ranks"),
+                         base::counted(processes, "process", "processes"), record.communication.communicator,
+                         record.communication.algorithm));
+  for (const auto& note : record.notes) screen.say(note);
+  screen.say(
       "times of the slowest rank, barrier before each; algbw = X / median, busbw = algbw times 2(N-1)/N "
       "(all_reduce), (N-1)/N (reduce_scatter, all_gather; X is the longer side), 1 (broadcast); GB = 1e9");
   screen.say(head(of_all_sizes, record.workers));
@@ -251,13 +251,13 @@ void introduce_collectives(Screen& screen, const measure::Record& record, int pr
 /// Prints the conclusions after the last row.
 void conclude(Screen& screen, const measure::Record& record, bool of_all_sizes) {
   if (record.workers == 1)
-    screen.explain(
+    screen.say(
         "one rank alone transfers nothing: the times are those of the call, and there is no bandwidth; give "
         "--workers 2");
   if (of_all_sizes)
-    for (const auto& fit : *record.link_fits) screen.explain(fit_line(fit, record));
+    for (const auto& fit : *record.link_fits) screen.say(fit_line(fit, record));
   else if (record.workers > 1)
-    screen.explain(
+    screen.say(
         "latency and GB/s: of t = latency + X / bandwidth, fitted over all sizes; -: not shown by them");
 }
 
@@ -414,9 +414,9 @@ int comm_command(const Settings& settings) {
   const auto path = out / "record.json";
   measure::write_record(path, record);
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
-  screen.explain(fmt::format("record: {}   (paceline report {} shows it as tables{})", path.string(),
-                             base::shell_word(out.string()),
-                             settings.tables ? "" : "; --tables prints each size"));
+  screen.say(fmt::format("record: {}   (paceline report {} shows it as tables{})", path.string(),
+                         base::shell_word(out.string()),
+                         settings.tables ? "" : "; --tables prints each size"));
   if (record.status != "complete")
     base::fail(base::ErrorKind::comm, "a collective gave a wrong result (NO in its row); please report it");
   return 0;

@@ -64,7 +64,7 @@ int pack_into_shards(const Settings& settings, const data::Source& source) {
       interrupt.token(), [&](std::int64_t done, std::int64_t all) { progress.show(done, all); });
   progress.screen().clear_bar();
   if (!packed) {
-    progress.screen().explain(fmt::format("interrupted: {} was not written", asked.pack.string()));
+    progress.screen().say(fmt::format("interrupted: {} was not written", asked.pack.string()));
     return interrupt.exit_code();
   }
   print(fmt::format(
@@ -95,19 +95,19 @@ int stage_data(const Settings& settings) {
                    .stop = interrupt.token(),
                    .waits =
                        [&] {
-                         progress.screen().explain(fmt::format(
+                         progress.screen().say(fmt::format(
                              "{}: another process of this host copies into it; waiting", asked.to.string()));
                        },
                    .progress = [&](std::int64_t done,
                                    std::int64_t all) { progress.show(done / 1'000'000, all / 1'000'000); }});
   progress.screen().clear_bar();
   if (!staged) {
-    progress.screen().explain(fmt::format(
+    progress.screen().say(fmt::format(
         "interrupted: stopped as asked; the same command copies what is missing in {}", asked.to.string()));
     return interrupt.exit_code();
   }
   const auto megabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
-  progress.screen().explain(fmt::format(
+  progress.screen().say(fmt::format(
       "{}: {} of {:.1f} MB; {}{}", asked.to.string(), base::counted(staged->files, "file"),
       megabytes(staged->bytes),
       staged->copied == 0

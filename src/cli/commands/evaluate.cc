@@ -90,13 +90,13 @@ int evaluate_command(const Settings& settings) {
   if (options.out.empty()) options.out = new_directory("evaluate");
   const OutputDirectory directory(options.out);
   Screen screen(settings.json, Waits::never);
-  for (const auto& note : settings.notes) screen.explain(note);
+  for (const auto& note : settings.notes) screen.say(note);
   const cluster::Interrupt interrupt;
   const auto record =
       evaluate(options, settings, cluster::make_backend(options.device), interrupt.token(), screen);
   screen.clear_bar();
   if (record.status != "complete") {
-    screen.explain(fmt::format("{}: {}", record.status, record.reason));
+    screen.say(fmt::format("{}: {}", record.status, record.reason));
     return interrupt.exit_code();
   }
   const auto path = options.out / "evaluation.json";
@@ -106,7 +106,7 @@ int evaluate_command(const Settings& settings) {
   else
     say_report(report::build({&record, 1}, {.title = "", .command = settings.typed}), settings.tables,
                screen);
-  screen.explain(
+  screen.say(
       fmt::format("record: {}{}", path.string(),
                   settings.json || settings.tables ? "" : "   (--tables: classes, confusions, mistakes)"));
   return 0;

@@ -73,7 +73,7 @@ void list_models(const Settings& settings, Screen& screen) {
   if (settings.json)
     std::printf("%s\n", all.dump(1).c_str());
   else
-    screen.explain(fmt::format(
+    screen.say(fmt::format(
         "With {} classes, for one image forward. Every model takes other inputs and classes: those of the "
         "data. 'paceline model show MODEL' has its layers",
         settings.model.classes));
@@ -130,7 +130,7 @@ void show_model(const Settings& settings, Screen& screen) {
     if (line.bytes > 0)
       parts += fmt::format("{}{} {:.0f} MB", parts.empty() ? "" : ", ", line.purpose,
                            static_cast<double>(line.bytes) / 1e6);
-  screen.explain(fmt::format(
+  screen.say(fmt::format(
       "Training with {} images at a time in {} needs {:.2f} GB: {}; images and the program come on top. "
       "'paceline train --plan' has the whole for a data set",
       batch_of(settings), train::name(precision), static_cast<double>(plan.total_bytes()) / 1e9, parts));

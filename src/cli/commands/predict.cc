@@ -114,7 +114,7 @@ void say_forecast(const Forecast& forecast, const StepModel& model, Screen& scre
         "next        measure {}: for its worker-seconds its step says most about that of {} (correlation {:.2f})",
         base::counted(forecast.next->workers, "worker"), forecast.next->target, forecast.next->correlation));
   for (const auto* sentences : {&forecast.unknown, &forecast.not_used})
-    for (const auto& sentence : *sentences) screen.explain(sentence);
+    for (const auto& sentence : *sentences) screen.say(sentence);
 }
 
 struct ReadInputs {
@@ -212,7 +212,7 @@ int say_scores(const Settings& settings, Screen& screen) {
                     one.is_inside() ? "inside" : "OUTSIDE", one.measured / one.constant_overhead,
                     one.measured / one.scalability_law, analysis::name(one.kind)));
   }
-  for (const auto& sentence : scores.not_scored) screen.explain(sentence);
+  for (const auto& sentence : scores.not_scored) screen.say(sentence);
   if (scores.steps.empty())
     base::fail(base::ErrorKind::data, "{}: no record answers the prediction{}", path.string(),
                scores.not_scored.empty() ? "" : ": " + scores.not_scored.front());
@@ -254,14 +254,14 @@ int predict_command(const Settings& settings) {
   if (options.at_most > 0) request.at_most = options.at_most;
   const auto forecast = analysis::forecast(read.model, request);
   say_forecast(forecast, read.model, screen);
-  for (const auto& remark : cluster.remarks) screen.explain(remark);
+  for (const auto& remark : cluster.remarks) screen.say(remark);
   if (options.fidelity == analysis::Fidelity::workers) {
     constexpr int kSteps = 200;
     say_simulated(analysis::simulated_points(read.model, forecast, kSteps), screen);
   }
   if (calibration)
-    screen.explain(fmt::format("the interval's width was set by {} scores: {:.2f} times the model's own",
-                               calibration->scores, calibration->widening));
+    screen.say(fmt::format("the interval's width was set by {} scores: {:.2f} times the model's own",
+                           calibration->scores, calibration->widening));
   if (options.out.empty()) return 0;
   std::vector<analysis::PredictionInput> inputs;
   for (const auto& record : read.records) inputs.push_back({record.id, analysis::sha256_of_record(record)});

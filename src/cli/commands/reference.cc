@@ -57,7 +57,7 @@ int make_reference(const Settings& settings, Screen& screen) {
     fewest = std::min(fewest, point.epochs.size());
   }
   for (const auto* sentences : {&read.remarks, &runs.not_used})
-    for (const auto& sentence : *sentences) screen.explain(sentence);
+    for (const auto& sentence : *sentences) screen.say(sentence);
   base::write_file(options.out, to_json(curve));
   const auto most = static_cast<int>(fewest / 2);
   screen.say(
@@ -85,20 +85,19 @@ const char* word_of_reference(ReferenceVerdict verdict) {
 
 void say_batch(const ReferenceCheck& check, Screen& screen) {
   if (check.epochs > 0)
-    screen.explain(fmt::format(
+    screen.say(fmt::format(
         "batch {}, {}: {:.2f} epochs, the reference {:.2f} {}; {:+.2f} [{:+.2f}, {:+.2f}]: {}", check.batch,
         base::counted(check.runs, "run"), check.epochs, check.reference,
         check.below == check.above ? fmt::format("(of {})", check.reference_runs)
                                    : fmt::format("(between batches {} and {})", check.below, check.above),
         check.epochs - check.reference, check.low, check.high, word_of_reference(check.verdict)));
   else
-    screen.explain(fmt::format("batch {}, {}: {}", check.batch, base::counted(check.runs, "run"),
-                               word_of_reference(check.verdict)));
-  if (!check.not_decided.empty())
-    screen.explain(fmt::format("batch {}: {}.", check.batch, check.not_decided));
-  for (const auto& remark : check.remarks) screen.explain(fmt::format("batch {}: {}.", check.batch, remark));
+    screen.say(fmt::format("batch {}, {}: {}", check.batch, base::counted(check.runs, "run"),
+                           word_of_reference(check.verdict)));
+  if (!check.not_decided.empty()) screen.say(fmt::format("batch {}: {}.", check.batch, check.not_decided));
+  for (const auto& remark : check.remarks) screen.say(fmt::format("batch {}: {}.", check.batch, remark));
   if (check.verdict == ReferenceVerdict::faster && check.remarks.empty())
-    screen.explain(fmt::format(
+    screen.say(fmt::format(
         "batch {}: nothing in the records explains this. Look whether the images of training and evaluation are the "
         "same as those of the reference, and none is in both; if it is an improvement, make the reference anew.",
         check.batch));
@@ -130,9 +129,9 @@ int check_reference(const Settings& settings, Screen& screen) {
   const auto checks = analysis::check_against(curve, runs);
   for (const auto& check : checks) say_batch(check, screen);
   for (const auto* sentences : {&read.remarks, &runs.not_used})
-    for (const auto& sentence : *sentences) screen.explain(sentence);
+    for (const auto& sentence : *sentences) screen.say(sentence);
   if (!curve.target)
-    screen.explain(
+    screen.say(
         fmt::format("{} is not of 'paceline reference make': that its model, data and evaluations are those "
                     "of the records is taken for granted.",
                     options.against.string()));

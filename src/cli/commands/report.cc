@@ -154,8 +154,8 @@ int compare_command(const Settings& settings) {
     say_report(document, settings.tables, screen);
     screen.say("--tables shows all of it; --html, --markdown, --csv and --json write it to files");
   } else {
-    screen.explain(report::headline(comparison, settings.compare.noise));
-    for (const auto& remark : options.remarks) screen.explain(remark);
+    screen.say(report::headline(comparison, settings.compare.noise));
+    for (const auto& remark : options.remarks) screen.say(remark);
     for (const auto& line : written) screen.say(line);
   }
   if (!settings.compare.fails_on_regressed) return 0;
@@ -163,7 +163,7 @@ int compare_command(const Settings& settings) {
   const auto times = comparison.number_of(analysis::Change::regressed);
   const auto accuracies = comparison.accuracies_of(analysis::Change::regressed);
   if (times + accuracies == 0) return 0;
-  screen.explain(
+  screen.say(
       fmt::format("regressed: {} of {} times, {} accuracies; --fail-on regressed ends with exit code {}",
                   times, comparison.pairs.size(), accuracies, kRegressed));
   return kRegressed;

@@ -85,8 +85,8 @@ void list(const Settings& settings, Screen& screen) {
   const auto runs = serve::RunBook(directory).list();
   if (settings.json) return print_json(runs);
   if (runs.empty())
-    return screen.explain(fmt::format(
-        "no run below {}; 'paceline runs list DIR' looks below another directory", directory.string()));
+    return screen.say(fmt::format("no run below {}; 'paceline runs list DIR' looks below another directory",
+                                  directory.string()));
   std::size_t width = 0;
   for (const auto& run : runs) width = std::max(width, run.id.size());
   for (const auto& run : runs) screen.say(columns(run, width, measure::unix_now()));

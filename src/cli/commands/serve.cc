@@ -144,7 +144,7 @@ int serve_command(const Settings& settings) {
   screen.say(fmt::format("serving {} at http://{}:{}/{}", asked.directory.string(), host, server.port(),
                          token.is_made ? "?token=" + token.text : ""));
   if (!is_private)
-    screen.explain(
+    screen.say(
         "anyone who has the token and can reach this address can read all runs; nothing is "
         "encrypted");
   server.run(interrupt.token());

@@ -145,7 +145,7 @@ void say_choice(const char* question, const std::optional<TargetChoice>& choice,
 void say_answer(const TargetAnswer& found, const analysis::TargetQuestion& asked, const Money& money,
                 Screen& screen) {
   for (const auto& point : found.points) screen.say(point_text(point, money));
-  screen.explain(
+  screen.say(
       "*: no other number of workers is both faster and cheaper. Intervals: of steps (95 %) and of their times (90 %) together.");
   say_choice("fastest", found.fastest, found, money, screen);
   say_choice("cheapest", found.cheapest, found, money, screen);
@@ -207,11 +207,11 @@ int target_command(const Settings& settings) {
   const auto& choice = found.in_time ? found.in_time : found.for_budget ? found.for_budget : found.fastest;
   if (choice) screen.say("train       " + training_line(curve, *found.at(choice->workers)));
   if (choice && ((asked.deadline_s && !found.in_time) || (asked.budget && !found.for_budget)))
-    screen.explain("Nothing keeps the limit; that command trains the one that comes next to it.");
+    screen.say("Nothing keeps the limit; that command trains the one that comes next to it.");
   if (lacks_link > 0)
-    screen.explain(fmt::format("From {} on the network was not measured: give --cluster, or --link.",
-                               base::counted(lacks_link, "worker")));
-  for (const auto& remark : cluster.remarks) screen.explain(remark);
+    screen.say(fmt::format("From {} on the network was not measured: give --cluster, or --link.",
+                           base::counted(lacks_link, "worker")));
+  for (const auto& remark : cluster.remarks) screen.say(remark);
   const bool is_answered =
       !found.points.empty() && (!asked.deadline_s || found.in_time) && (!asked.budget || found.for_budget);
   constexpr int kNoAnswer = 1;

@@ -136,8 +136,8 @@ int train_command(const Settings& settings) {
   if (options.out.empty()) options.out = new_directory("train");
   OutputDirectory directory(options.out);
   Screen screen(settings.json, Waits::never);
-  if (!settings.recipe.empty()) screen.explain(settings.recipe);
-  for (const auto& note : settings.notes) screen.explain(note);
+  if (!settings.recipe.empty()) screen.say(settings.recipe);
+  for (const auto& note : settings.notes) screen.say(note);
 
   const cluster::Interrupt interrupt(silence(session));
   const auto backend = backend_of(options, session, processes);
@@ -160,15 +160,15 @@ int train_command(const Settings& settings) {
   const auto path = options.out / "record.json";
 
   if (!record.ranks.empty() && record.window.wall_s > 0) {
-    screen.explain(ledger_line(record.ranks.front()));
+    screen.say(ledger_line(record.ranks.front()));
     if (const auto warning = report::loader_warning(report::conclude({&record, 1})))
-      screen.explain(warning->text);
+      screen.say(warning->text);
   }
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
-  if (record.status != "complete") screen.explain(fmt::format("{}: {}", record.status, record.reason));
-  screen.explain(fmt::format("record: {}   (paceline report {} explains it)", path.string(),
-                             base::shell_word(options.out.string())));
-  for (const auto& line : lines_on_checkpoints(options, record, settings.typed)) screen.explain(line);
+  if (record.status != "complete") screen.say(fmt::format("{}: {}", record.status, record.reason));
+  screen.say(fmt::format("record: {}   (paceline report {} explains it)", path.string(),
+                         base::shell_word(options.out.string())));
+  for (const auto& line : lines_on_checkpoints(options, record, settings.typed)) screen.say(line);
   const int expected =
       settings.report.bounds.empty()
           ? 0

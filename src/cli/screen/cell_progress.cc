@@ -261,7 +261,7 @@ void CellProgress::count(const measure::Record& record) {
   part.still += !part.is_of_trainings && measure::stood_still(record) ? 1 : 0;
   if (record.status == "complete" || record.status == "skipped") return;
   if (++part.failed <= kMostFailures)
-    screen_.explain(fmt::format("    {} {}: {}", record.id, record.status, record.reason));
+    screen_.say(fmt::format("    {} {}: {}", record.id, record.status, record.reason));
 }
 
 void CellProgress::take_best(const measure::Record& record) {
@@ -295,7 +295,7 @@ void CellProgress::done(const measure::Record& record) {
   count(record);
   take_best(record);
   if (how_ != study::Begin::kept && record.status == "complete" && seconds >= kLong)
-    screen_.explain(
+    screen_.say(
         fmt::format("    {}: {}, {}", short_name(cells_[cell_]), result_of(record), clock_text(seconds)));
   show();
 }
@@ -304,7 +304,7 @@ void CellProgress::choose(const std::vector<std::size_t>& places, const std::str
   finish();
   left_.choose(places);
   chosen_ = places.size();
-  screen_.explain("  " + why);
+  screen_.say("  " + why);
 }
 
 void CellProgress::finish() {
@@ -323,7 +323,7 @@ void CellProgress::finish() {
   if (!apart.empty()) text += ")";
   text += "  " + report::duration(base::seconds_since(part.began));
   if (!part.best_text.empty()) text += "   best " + part.best_text;
-  screen_.explain(text);
+  screen_.say(text);
   part.name.clear();  // its line was printed
 }
 

@@ -186,8 +186,6 @@ void Screen::say(const std::string& line) {
   std::fflush(stream);
 }
 
-void Screen::explain(const std::string& sentence) { say(sentence); }
-
 void Screen::draw(const Bar& bar) {
   if (!live_) return;
   const std::lock_guard lock(mutex_);
@@ -218,7 +216,7 @@ void Screen::clear_locked() {
 train::Progress Screen::progress() {
   const auto training = std::make_shared<TrainingProgress>();
   return {
-      .say = [this](const std::string& line) { explain(line); },
+      .say = [this](const std::string& line) { say(line); },
       .step = [this, training](std::int64_t step, std::int64_t steps, double loss,
                                double images_per_s) { draw(training->bar(step, steps, loss, images_per_s)); },
       .epoch =

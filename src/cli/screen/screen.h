@@ -81,10 +81,8 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
+  /// On a terminal broken between words, elsewhere (a file, a log) one line.
   void say(const std::string& line);
-  /// The same for a sentence: on a terminal broken between words, elsewhere (a file, a log) one line. Not for
-  /// tables.
-  void explain(const std::string& sentence);
   /// Redraws the bar if there is a terminal.
   void draw(const Bar& bar);
   void clear_bar();
