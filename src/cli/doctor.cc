@@ -50,26 +50,18 @@ void doctor_row(std::ostream& out, std::string_view name, fmt::format_string<Arg
 }
 
 std::string dnnl_isa() {
-  switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::sse41:
-      return "sse41";
-    case dnnl::cpu_isa::avx:
-      return "avx";
-    case dnnl::cpu_isa::avx2:
-      return "avx2";
-    case dnnl::cpu_isa::avx2_vnni:
-      return "avx2_vnni";
-    case dnnl::cpu_isa::avx512_core:
-      return "avx512_core";
-    case dnnl::cpu_isa::avx512_core_vnni:
-      return "avx512_core_vnni";
-    case dnnl::cpu_isa::avx512_core_bf16:
-      return "avx512_core_bf16";
-    case dnnl::cpu_isa::avx512_core_amx:
-      return "avx512_core_amx";
-    default:
-      return "another instruction set";
-  }
+  using enum dnnl::cpu_isa;
+  constexpr std::pair<dnnl::cpu_isa, const char*> kNames[]{{sse41, "sse41"},
+                                                           {avx, "avx"},
+                                                           {avx2, "avx2"},
+                                                           {avx2_vnni, "avx2_vnni"},
+                                                           {avx512_core, "avx512_core"},
+                                                           {avx512_core_vnni, "avx512_core_vnni"},
+                                                           {avx512_core_bf16, "avx512_core_bf16"},
+                                                           {avx512_core_amx, "avx512_core_amx"}};
+  for (const auto& [isa, name] : kNames)
+    if (isa == dnnl::get_effective_cpu_isa()) return name;
+  return "another instruction set";
 }
 
 void show_machine(const measure::Environment& environment, const base::Topology& topology,

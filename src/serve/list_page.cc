@@ -143,17 +143,8 @@ std::string sparkline(const std::vector<double>& values) {
 
 /// A sign beside the word: nothing is told by colour alone.
 const char* sign_of_state(RunState state) {
-  switch (state) {
-    case RunState::running:
-      return "●";
-    case RunState::complete:
-      return "✓";
-    case RunState::failed:
-      return "✗";
-    case RunState::interrupted:
-      return "!";
-  }
-  return "";
+  constexpr const char* kSigns[]{"●", "✓", "!", "✗"};
+  return kSigns[static_cast<std::size_t>(state)];
 }
 
 std::string row(const Run& run, const std::string& suffix, double now) {

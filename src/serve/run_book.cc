@@ -59,17 +59,8 @@ std::string whole(std::int64_t value) { return report::integer(static_cast<doubl
 }  // namespace
 
 std::string_view name(RunState state) {
-  switch (state) {
-    case RunState::running:
-      return "running";
-    case RunState::complete:
-      return "complete";
-    case RunState::interrupted:
-      return "interrupted";
-    case RunState::failed:
-      return "failed";
-  }
-  return "";
+  constexpr std::string_view kNames[]{"running", "complete", "interrupted", "failed"};
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 bool is_locked(const fs::path& directory) {

@@ -70,17 +70,9 @@ int make_reference(const Settings& settings, Screen& screen) {
 }
 
 const char* word_of_reference(ReferenceVerdict verdict) {
-  switch (verdict) {
-    case ReferenceVerdict::as_reference:
-      return "as the reference";
-    case ReferenceVerdict::slower:
-      return "SLOWER: a regression";
-    case ReferenceVerdict::faster:
-      return "FASTER: suspicious";
-    case ReferenceVerdict::not_decided:
-      return "not decided";
-  }
-  return "";
+  constexpr const char* kWords[]{"as the reference", "SLOWER: a regression", "FASTER: suspicious",
+                                 "not decided"};
+  return kWords[static_cast<std::size_t>(verdict)];
 }
 
 void say_batch(const ReferenceCheck& check, Screen& screen) {

@@ -21,17 +21,8 @@ namespace {
 using measure::Event;
 
 const char* word(study::Begin how) {
-  switch (how) {
-    case study::Begin::anew:
-      return "anew";
-    case study::Begin::resumed:
-      return "resumed";
-    case study::Begin::kept:
-      return "kept";
-    case study::Begin::again:
-      return "again";
-  }
-  return "";
+  constexpr const char* kWords[]{"anew", "resumed", "kept", "again"};
+  return kWords[static_cast<std::size_t>(how)];
 }
 
 /// images/s of a timed cell; empty for a training.
