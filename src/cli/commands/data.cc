@@ -24,14 +24,6 @@
 
 namespace paceline::cli {
 
-// Implements `paceline data get`, which downloads a public data set.
-
-/// Downloads the package that settings.data names, opens it to check it, and prints the spec that reads it.
-/// Returns the exit code. Ctrl-C keeps what was downloaded.
-///
-/// Errors   Error(usage): an unknown name; Error(data): as data::get and data::open
-int get_data(const Settings& settings);
-
 namespace {
 
 data::Package find_package(const std::string& name, const std::string& from) {
@@ -190,8 +182,8 @@ void refuse_unread(const Settings& settings) {
         "--decoded stores pixels in one file, but --shards keeps the images' own files; leave one out");
 }
 
-}  // namespace
-
+/// Downloads the package that settings.data names, opens it to check it, and prints the spec that reads it.
+/// Returns the exit code. Ctrl-C keeps what was downloaded.
 int get_data(const Settings& settings) {
   const auto package = find_package(settings.data.spec, settings.data.from);
   const auto cache = settings.data.cache.empty() ? base::cache_directory() : settings.data.cache;
@@ -215,6 +207,8 @@ int get_data(const Settings& settings) {
   print(fmt::format("--data {}\n", got.spec));
   return 0;
 }
+
+}  // namespace
 
 int data_command(const Settings& settings) {
   if (settings.data.action == "get") return get_data(settings);
