@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "analysis/predict/forecast.h"
-#include "cli/options/options.h"
+#include "cli/options/completion.h"
 #include "cli/reports.h"
 #include "measure/record.h"
 #include "study/study.h"
@@ -86,15 +86,6 @@ class Screen;
 
 /// model_export.cc: paceline model export.
 void export_model(const Settings& settings, Screen& screen);
-
-// The table of commands, from which the overview, completions and the manual page are made.
-
-struct CommandRow {
-  std::string_view name;
-  Command command;
-  std::string_view summary;
-  int (*run)(const Settings&);
-};
 
 /// Every command, in the order of the overview.
 [[nodiscard]] std::span<const CommandRow> command_rows();

@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/options/completion.h"
+#include "cli/options/recipe.h"
 #include "data/dataset.h"
 #include "data/get/get.h"
 #include "data/image/listing.h"
@@ -20,12 +20,6 @@
 
 namespace paceline::cli {
 namespace {
-
-/// The options on which a sample's logits and loss depend, to the last bit; the number of workers is not
-/// among them.
-constexpr std::array kTaken{
-    "model",           "data",  "device", "validation-split",       "bad-images",
-    "label-smoothing", "shard", "bn",     "test-time-augmentation", "measured-kernels"};
 
 using base::ErrorKind;
 
@@ -168,10 +162,9 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
     case kData:
       return take_data_words(words, settings);
     case kCompletion:
-      if (words.size() != 1 ||
-          std::ranges::find(completed_shells(), words.front()) == completed_shells().end())
+      if (words.size() != 1 || std::ranges::find(kShells, words.front()) == kShells.end())
         base::fail(ErrorKind::usage, "completion takes one of {}: paceline completion bash",
-                   fmt::join(completed_shells(), ", "));
+                   fmt::join(kShells, ", "));
       settings.shell = words.front();
       return;
     case kInit:
@@ -361,8 +354,11 @@ std::string keys_of(const std::vector<Assignment>& given) {
   return fmt::format("site file: {}", fmt::join(wheres, ", "));
 }
 
-}  // namespace
-
+/// So that users need not type again with which options the model of a checkpoint was trained: those of
+/// `evaluate` from the record beside it (data, model, precision, device, batch, validation split ...);
+/// without a record those in the checkpoint itself: model and precision.
+///
+/// Errors   Error(data): there is no such checkpoint, its header is broken, or the record cannot be read
 std::vector<Assignment> options_of_checkpoint(const std::filesystem::path& checkpoint) {
   const auto info = train::read_checkpoint_info(checkpoint);
   std::vector<Assignment> given;
@@ -379,7 +375,9 @@ std::vector<Assignment> options_of_checkpoint(const std::filesystem::path& check
     return given;
   }
   const auto record = measure::read_record(path);
-  for (const char* key : kTaken) {
+  // On these a sample's logits and loss depend, to the last bit; the number of workers is not among them.
+  for (const char* key : {"model", "data", "device", "validation-split", "bad-images", "label-smoothing",
+                          "shard", "bn", "test-time-augmentation", "measured-kernels"}) {
     const auto found = record.settings.find(key);
     const bool is_off =
         found != record.settings.end() && found->second == "0";  // as --shard, which takes none
@@ -389,6 +387,8 @@ std::vector<Assignment> options_of_checkpoint(const std::filesystem::path& check
   take("local-batch", std::to_string(record.local_batch), path.string());
   return given;
 }
+
+}  // namespace
 
 Parsed parse(Command command, const std::vector<std::string>& typed_words) {
   std::vector<std::string> words = typed_words, child;

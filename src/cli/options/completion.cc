@@ -28,7 +28,7 @@ std::string names_to_type(Command command) {
 
 /// The words that a command accepts before options; empty: file names.
 std::vector<std::string> first_of(Command command) {
-  if (command == kCompletion) return completed_shells();
+  if (command == kCompletion) return {kShells.begin(), kShells.end()};
   if (command == kRunList) return {"list", "show", "rm"};
   if (command == kModel) return {"list", "show", "export"};
   if (command == kReference) return {"make", "check"};
@@ -36,13 +36,13 @@ std::vector<std::string> first_of(Command command) {
   return {};
 }
 
-std::string names_of(std::span<const CommandWords> commands) {
+std::string names_of(std::span<const CommandRow> commands) {
   std::vector<std::string_view> names;
   for (const auto& one : commands) names.push_back(one.name);
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-std::string bash_script(std::span<const CommandWords> commands) {
+std::string bash_script(std::span<const CommandRow> commands) {
   std::string text = fmt::format(
       R"(# Completion of paceline for bash, written by: paceline completion bash
 _paceline() {{
@@ -97,7 +97,7 @@ std::string quoted(std::string_view text, std::string_view special) {
   return result;
 }
 
-std::string zsh_script(std::span<const CommandWords> commands) {
+std::string zsh_script(std::span<const CommandRow> commands) {
   std::string text =
       "#compdef paceline\n"
       "# Completion of paceline for zsh, written by: paceline completion zsh\n"
@@ -140,7 +140,7 @@ std::string zsh_script(std::span<const CommandWords> commands) {
   return text + "  esac\n}\n_paceline \"$@\"\n";
 }
 
-std::string fish_script(std::span<const CommandWords> commands) {
+std::string fish_script(std::span<const CommandRow> commands) {
   std::string text = R"(# Completion of paceline for fish, written by: paceline completion fish
 # Whether the command of the line is one of the arguments; without any: whether it has none yet.
 function __paceline_is
@@ -190,11 +190,6 @@ end
 
 }  // namespace
 
-const std::vector<std::string>& completed_shells() {
-  static const std::vector<std::string> shells{"bash", "zsh", "fish"};
-  return shells;
-}
-
 std::vector<std::string> words_of_value(const Option& option) {
   constexpr std::string_view kOfWords = "abcdefghijklmnopqrstuvwxyz0123456789-";
   const auto words = train::words_of(option.value);
@@ -204,7 +199,7 @@ std::vector<std::string> words_of_value(const Option& option) {
   return are_words ? words : std::vector<std::string>();
 }
 
-std::string completion_script(const std::string& shell, std::span<const CommandWords> commands) {
+std::string completion_script(const std::string& shell, std::span<const CommandRow> commands) {
   if (shell == "bash") return bash_script(commands);
   return shell == "zsh" ? zsh_script(commands) : fish_script(commands);
 }
