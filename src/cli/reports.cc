@@ -338,13 +338,6 @@ OutputDirectory::~OutputDirectory() {
   if (lock_ >= 0) ::close(lock_);
 }
 
-namespace {
-
-constexpr int kBroken = 1;    ///< exit code if an expectation failed, as of `compare --fail-on`
-constexpr int kNotKnown = 2;  ///< if one was not measured, or is not decided
-
-}  // namespace
-
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where) {
   // Checked before any file is written.
   measure::require_output(where.markdown, "--markdown");
@@ -383,7 +376,7 @@ std::vector<std::string> write_reports(const report::Document& document, const S
 }
 
 void say_report(const report::Document& document, bool is_whole, Screen& screen) {
-  constexpr std::size_t kFewest = 12;
+  constexpr std::size_t kFewest = 12, kLinesOfScreen = 23;
   const std::size_t used = document.expectations.size();
   const std::size_t lines = used + kFewest > kLinesOfScreen ? kFewest : kLinesOfScreen - used;
   screen.say(is_whole ? report::to_terminal(document, screen.width(), screen.colour())
@@ -398,7 +391,7 @@ int say_expectations(const report::Document& document, Screen& screen) {
   const auto passed = std::ranges::count(all, Verdict::pass, &report::Expectation::verdict);
   const auto number = std::ssize(all);
   if (passed == number) return 0;
-  const int code = failed > 0 ? kBroken : kNotKnown;
+  const int code = failed > 0 ? kDoesNotHold : kUndecided;
   screen.say(failed > 0 ? fmt::format("{} of {} expectations failed: exit code {}", failed, number, code)
                         : fmt::format("{} of {} expectations not known to hold: exit code {}",
                                       number - passed, number, code));

@@ -54,15 +54,8 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
   return folders;
 }
 
-std::string whole(std::int64_t value) { return report::integer(static_cast<double>(value)); }
-
-}  // namespace
-
-std::string_view name(RunState state) {
-  constexpr std::string_view kNames[]{"running", "complete", "interrupted", "failed"};
-  return kNames[static_cast<std::size_t>(state)];
-}
-
+/// Whether a program of this host is writing to the run: it then holds a lock on the directory
+/// (OutputDirectory).
 bool is_locked(const fs::path& directory) {
   const int opened = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0) return false;
@@ -70,6 +63,15 @@ bool is_locked(const fs::path& directory) {
   const bool locked = ::flock(opened, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(opened);
   return locked;
+}
+
+std::string whole(std::int64_t value) { return report::integer(static_cast<double>(value)); }
+
+}  // namespace
+
+std::string_view name(RunState state) {
+  constexpr std::string_view kNames[]{"running", "complete", "interrupted", "failed"};
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 std::vector<Run> RunBook::list() {

@@ -24,12 +24,6 @@ struct Run {
   std::int64_t bytes = 0;  ///< of its event file
 };
 
-/// Whether a program of this host is writing to the run: it then holds a lock on the directory
-/// (OutputDirectory).
-///
-/// Cost     some system calls
-[[nodiscard]] bool is_locked(const std::filesystem::path& directory);
-
 /// Finds runs, and remembers how far their event files were read and what their records say, so that later
 /// calls read only what is new. It reads regular files alone, and of records none above 64 MiB: whoever may
 /// write below the directory must not stall its readers.

@@ -36,9 +36,6 @@ void join_records(Inputs& inputs, bool is_same_machine) {
 using check::Result;
 using check::Severity;
 
-/// The exit code if something is wrong in the table; 2 and more are other errors.
-constexpr int kDoesNotHold = 1;
-
 void append(Result& all, Result one) {
   all.findings.insert(all.findings.end(), one.findings.begin(), one.findings.end());
   all.has_unchecked_claims = all.has_unchecked_claims || one.has_unchecked_claims;

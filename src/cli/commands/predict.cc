@@ -23,9 +23,6 @@ using analysis::ForecastPoint;
 using analysis::Predicted;
 using analysis::StepModel;
 
-/// The exit code where a measured value lies outside its interval.
-constexpr int kOutside = 1;
-
 std::string seconds_text(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.3g} us", 1e6 * seconds);
   if (seconds < 1) return fmt::format("{:.3g} ms", 1e3 * seconds);
@@ -220,7 +217,7 @@ int say_scores(const Settings& settings, Screen& screen) {
                          base::counted(static_cast<std::int64_t>(scores.steps.size()), "cell")));
   if (!settings.predict.out.empty())
     base::write_file(settings.predict.out, analysis::with_scores(text, path.string(), scores.steps));
-  return inside == scores.steps.size() ? 0 : kOutside;
+  return inside == scores.steps.size() ? 0 : kDoesNotHold;
 }
 
 }  // namespace

@@ -20,9 +20,6 @@ using analysis::ReferenceCurve;
 using analysis::ReferenceVerdict;
 using analysis::RunsToAccuracy;
 
-/// Exit codes of a check: trainings need another number of epochs; that is not decided.
-constexpr int kNotAsReference = 1, kUndecided = 2;
-
 std::string target_text(const analysis::AccuracyTarget& target) {
   return fmt::format("{:g} % on the {}", 100 * target.accuracy,
                      target.of_validation.value_or(false) ? "validation set" : "test set");
@@ -131,7 +128,7 @@ int check_reference(const Settings& settings, Screen& screen) {
     return std::ranges::any_of(
         checks, [&](const ReferenceCheck& check) { return ((check.verdict == verdicts) || ...); });
   };
-  if (has(ReferenceVerdict::slower, ReferenceVerdict::faster)) return kNotAsReference;
+  if (has(ReferenceVerdict::slower, ReferenceVerdict::faster)) return kDoesNotHold;
   return checks.empty() || has(ReferenceVerdict::not_decided) ? kUndecided : 0;
 }
 

@@ -22,8 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRegressed = 1;  ///< the exit code; 2 and more are errors
-
 /// The remarks of one side, with its name in front.
 void add_remarks(std::vector<std::string>& all, const std::filesystem::path& side,
                  const std::vector<std::string>& remarks) {
@@ -165,8 +163,8 @@ int compare_command(const Settings& settings) {
   if (times + accuracies == 0) return 0;
   screen.say(
       fmt::format("regressed: {} of {} times, {} accuracies; --fail-on regressed ends with exit code {}",
-                  times, comparison.pairs.size(), accuracies, kRegressed));
-  return kRegressed;
+                  times, comparison.pairs.size(), accuracies, kDoesNotHold));
+  return kDoesNotHold;
 }
 
 int explain_command(const Settings& settings) {

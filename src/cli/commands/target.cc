@@ -214,8 +214,7 @@ int target_command(const Settings& settings) {
   for (const auto& remark : cluster.remarks) screen.say(remark);
   const bool is_answered =
       !found.points.empty() && (!asked.deadline_s || found.in_time) && (!asked.budget || found.for_budget);
-  constexpr int kNoAnswer = 1;
-  return is_answered ? 0 : kNoAnswer;
+  return is_answered ? 0 : kDoesNotHold;
 }
 
 }  // namespace paceline::cli

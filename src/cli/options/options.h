@@ -38,6 +38,10 @@ namespace paceline::cli {
 using train::Command;
 using enum train::Command;
 
+/// Exit codes of commands that judge: what they were asked to look for is there, or what was expected does
+/// not hold; that is not known or not decided.
+inline constexpr int kDoesNotHold = 1, kUndecided = 2;
+
 /// The settings of a command, from defaults, site file, recipe and command line. One struct serves all
 /// commands.
 struct Settings {

@@ -52,6 +52,28 @@ std::string place_of(const study::PlannedCell& cell) {
                               : fmt::format("{} x {}", cell.options.workers, cell.local_batch());
 }
 
+/// The part that a cell belongs to: its kind, or "repeats" for a spare one.
+std::string part_of(const study::PlannedCell& cell) { return cell.is_spare ? "repeats" : cell.kind; }
+
+/// "batch 64, repeat 2", "weak 2 x 128, repeat 1", "linear scaling, seed 2".
+std::string short_name(const study::PlannedCell& cell) {
+  std::string name;
+  if (!cell.variant.empty())
+    return fmt::format("{}, seed {}{}", cell.variant, cell.repeat + 1,
+                       cell.stage.empty() ? "" : ", " + cell.stage);
+  if (cell.is_of_collectives())
+    return fmt::format("all-reduce of {}{}", cell.options.workers,
+                       cell.options.placement == train::Placement::spread ? ", spread" : "");
+  if (cell.kind == "sweep")
+    name = fmt::format("batch {}", cell.local_batch());
+  else if (cell.scaling == "strong")
+    name = fmt::format("strong {} on {}", cell.global_batch(), cell.options.workers);
+  else
+    name = cell.scaling == "weak" ? "weak " + place_of(cell) : place_of(cell);
+  if (cell.options.placement == train::Placement::spread) name += ", spread";
+  return cell.is_spare ? name : fmt::format("{}, repeat {}", name, cell.repeat + 1);
+}
+
 std::string rounded(double value) { return report::integer(std::round(value)); }
 
 /// images/s from the median step, as in the report.
@@ -170,26 +192,6 @@ std::function<void(const Event&)> StudyEvents::progress() {
     Event with_cell = event;
     log_.write(with_cell.set("cell", cells_[current_].id));
   };
-}
-
-std::string part_of(const study::PlannedCell& cell) { return cell.is_spare ? "repeats" : cell.kind; }
-
-std::string short_name(const study::PlannedCell& cell) {
-  std::string name;
-  if (!cell.variant.empty())
-    return fmt::format("{}, seed {}{}", cell.variant, cell.repeat + 1,
-                       cell.stage.empty() ? "" : ", " + cell.stage);
-  if (cell.is_of_collectives())
-    return fmt::format("all-reduce of {}{}", cell.options.workers,
-                       cell.options.placement == train::Placement::spread ? ", spread" : "");
-  if (cell.kind == "sweep")
-    name = fmt::format("batch {}", cell.local_batch());
-  else if (cell.scaling == "strong")
-    name = fmt::format("strong {} on {}", cell.global_batch(), cell.options.workers);
-  else
-    name = cell.scaling == "weak" ? "weak " + place_of(cell) : place_of(cell);
-  if (cell.options.placement == train::Placement::spread) name += ", spread";
-  return cell.is_spare ? name : fmt::format("{}, repeat {}", name, cell.repeat + 1);
 }
 
 CellProgress::CellProgress(const std::vector<study::PlannedCell>& cells, int cores, Screen& screen)

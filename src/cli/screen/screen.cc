@@ -150,6 +150,25 @@ struct TrainingProgress {
   }
 };
 
+/// An epoch that was not trained to its end: "epoch 3   (102 of 468 steps)  loss ...".
+std::string epoch_line(const measure::EpochRecord& epoch, std::int64_t steps_per_epoch) {
+  const auto steps = steps_per_epoch > 0 ? epoch.updates % steps_per_epoch : 0;
+  const std::string part = steps > 0 ? fmt::format("({} of {} steps)  ", steps, steps_per_epoch) : "";
+  std::string line = fmt::format("epoch {:<3}  {}train loss {:.4f}  accuracy {:.2f} %", epoch.epoch, part,
+                                 epoch.train_loss, 100 * epoch.train_accuracy);
+  if (epoch.test_accuracy)
+    line += fmt::format("   test loss {:.4f}  accuracy {:.2f} %", epoch.test_loss.value_or(0),
+                        100 * *epoch.test_accuracy);
+  if (epoch.test_top_5) line += fmt::format("  top-5 {:.2f} %", 100 * *epoch.test_top_5);
+  const auto averaged =
+      epoch.ema_validation_accuracy ? epoch.ema_validation_accuracy : epoch.ema_test_accuracy;
+  if (averaged) line += fmt::format("   averaged {:.2f} %", 100 * *averaged);
+  if (epoch.validation_accuracy)
+    line += fmt::format("   validation {:.2f} %", 100 * *epoch.validation_accuracy);
+  if (epoch.validation_top_5) line += fmt::format("  top-5 {:.2f} %", 100 * *epoch.validation_top_5);
+  return line + fmt::format("   lr {:.4g}  {:.1f} s", epoch.lr, epoch.seconds);
+}
+
 }  // namespace
 
 int terminal_width(int descriptor, int elsewhere) {
@@ -233,24 +252,6 @@ train::Progress Screen::progress() {
               training->steps_per_epoch = event.whole("steps_per_epoch").value_or(0);
           },
   };
-}
-
-std::string epoch_line(const measure::EpochRecord& epoch, std::int64_t steps_per_epoch) {
-  const auto steps = steps_per_epoch > 0 ? epoch.updates % steps_per_epoch : 0;
-  const std::string part = steps > 0 ? fmt::format("({} of {} steps)  ", steps, steps_per_epoch) : "";
-  std::string line = fmt::format("epoch {:<3}  {}train loss {:.4f}  accuracy {:.2f} %", epoch.epoch, part,
-                                 epoch.train_loss, 100 * epoch.train_accuracy);
-  if (epoch.test_accuracy)
-    line += fmt::format("   test loss {:.4f}  accuracy {:.2f} %", epoch.test_loss.value_or(0),
-                        100 * *epoch.test_accuracy);
-  if (epoch.test_top_5) line += fmt::format("  top-5 {:.2f} %", 100 * *epoch.test_top_5);
-  const auto averaged =
-      epoch.ema_validation_accuracy ? epoch.ema_validation_accuracy : epoch.ema_test_accuracy;
-  if (averaged) line += fmt::format("   averaged {:.2f} %", 100 * *averaged);
-  if (epoch.validation_accuracy)
-    line += fmt::format("   validation {:.2f} %", 100 * *epoch.validation_accuracy);
-  if (epoch.validation_top_5) line += fmt::format("  top-5 {:.2f} %", 100 * *epoch.validation_top_5);
-  return line + fmt::format("   lr {:.4g}  {:.1f} s", epoch.lr, epoch.seconds);
 }
 
 std::string broken(std::string_view text, int width) {

@@ -115,9 +115,6 @@ class Screen {
 
 /// Columns of the terminal at `descriptor`; `elsewhere` if there is none, or if it is very narrow.
 [[nodiscard]] int terminal_width(int descriptor, int elsewhere);
-/// "epoch 3   loss 0.8123   train 71.23 %   test 70.10 %   lr 0.1   12.3 s"
-/// An epoch that was not trained to its end: "epoch 3   (102 of 468 steps)  loss ...".
-[[nodiscard]] std::string epoch_line(const measure::EpochRecord& epoch, std::int64_t steps_per_epoch = 0);
 /// `text` broken into lines of at most `width` columns, except for longer words; existing line ends stay. A
 /// line goes on below its text, behind the column of its label.
 [[nodiscard]] std::string broken(std::string_view text, int width);
