@@ -77,58 +77,6 @@ std::vector<engine::PassedOver> all_passed_over(comm::InterProcessComm& processe
   return all;
 }
 
-}  // namespace
-
-engine::PreparedKernels prepare_alike(
-    comm::InterProcessComm& processes, const engine::KernelRequest& asked,
-    const std::function<engine::PreparedKernels(const engine::KernelRequest&)>& prepare) {
-  engine::KernelRequest request = asked;
-  request.given = comm::value_of_first(processes, asked.given);
-  const bool is_first = processes.process() == 0;
-  bool is_first_asked = request.is_measured && request.given.empty();
-  while (true) {
-    engine::PreparedKernels prepared;
-    if (is_first || !is_first_asked) prepared = prepare(request);
-    if (is_first_asked) {
-      engine::KernelRequest like_first = request;
-      like_first.given = comm::value_of_first(processes, algorithms_of(prepared));
-      like_first.is_measured = false;
-      if (!is_first) prepared = prepare(like_first);
-    }
-    auto all = all_passed_over(processes, prepared.passed_over);
-    if (all.size() == request.passed_over.size()) return prepared;
-    request.passed_over = std::move(all);
-    is_first_asked = true;
-  }
-}
-
-std::string note_of_other_kernels(std::span<const OtherKernels> others, std::size_t problems) {
-  if (others.empty()) return "";
-  constexpr std::size_t kNamed = 4;
-  std::string names;
-  for (const auto& one : others.first(std::min(kNamed, others.size())))
-    names += fmt::format("{}process {} on {} ({} of {} problems)", names.empty() ? "" : ", ", one.process,
-                         one.host, one.problems, problems);
-  if (others.size() > kNamed) names += fmt::format(" and {} more", others.size() - kNamed);
-  return fmt::format(
-      "not all processes use the algorithms of process 0, which this record names, because they choose others or "
-      "cannot use these: {}; a repeated run has the same bits only on the same kinds of machines in the same order",
-      names);
-}
-
-comm::Emulation emulation_of(const train::Options& options) {
-  comm::Emulation emulation;
-  if (!options.emulate_link.empty()) emulation.link = comm::parse_link(options.emulate_link);
-  if (!options.emulate_straggler.empty())
-    emulation.straggler = comm::parse_straggler(options.emulate_straggler);
-  emulation.hides_sums = !options.emulate_compute.empty();
-  return emulation;
-}
-
-bool is_gpu(const std::string& device) { return device == "cuda" || device.starts_with("cuda:"); }
-
-namespace {
-
 /// The cores near each worker's GPU, from the kernel.
 std::vector<std::vector<int>> cores_near_gpus(const std::string& device, int workers) {
   std::vector<std::vector<int>> near;
@@ -246,6 +194,54 @@ class InSession final : public Alone {
 };
 
 }  // namespace
+
+engine::PreparedKernels prepare_alike(
+    comm::InterProcessComm& processes, const engine::KernelRequest& asked,
+    const std::function<engine::PreparedKernels(const engine::KernelRequest&)>& prepare) {
+  engine::KernelRequest request = asked;
+  request.given = comm::value_of_first(processes, asked.given);
+  const bool is_first = processes.process() == 0;
+  bool is_first_asked = request.is_measured && request.given.empty();
+  while (true) {
+    engine::PreparedKernels prepared;
+    if (is_first || !is_first_asked) prepared = prepare(request);
+    if (is_first_asked) {
+      engine::KernelRequest like_first = request;
+      like_first.given = comm::value_of_first(processes, algorithms_of(prepared));
+      like_first.is_measured = false;
+      if (!is_first) prepared = prepare(like_first);
+    }
+    auto all = all_passed_over(processes, prepared.passed_over);
+    if (all.size() == request.passed_over.size()) return prepared;
+    request.passed_over = std::move(all);
+    is_first_asked = true;
+  }
+}
+
+std::string note_of_other_kernels(std::span<const OtherKernels> others, std::size_t problems) {
+  if (others.empty()) return "";
+  constexpr std::size_t kNamed = 4;
+  std::string names;
+  for (const auto& one : others.first(std::min(kNamed, others.size())))
+    names += fmt::format("{}process {} on {} ({} of {} problems)", names.empty() ? "" : ", ", one.process,
+                         one.host, one.problems, problems);
+  if (others.size() > kNamed) names += fmt::format(" and {} more", others.size() - kNamed);
+  return fmt::format(
+      "not all processes use the algorithms of process 0, which this record names, because they choose others or "
+      "cannot use these: {}; a repeated run has the same bits only on the same kinds of machines in the same order",
+      names);
+}
+
+comm::Emulation emulation_of(const train::Options& options) {
+  comm::Emulation emulation;
+  if (!options.emulate_link.empty()) emulation.link = comm::parse_link(options.emulate_link);
+  if (!options.emulate_straggler.empty())
+    emulation.straggler = comm::parse_straggler(options.emulate_straggler);
+  emulation.hides_sums = !options.emulate_compute.empty();
+  return emulation;
+}
+
+bool is_gpu(const std::string& device) { return device == "cuda" || device.starts_with("cuda:"); }
 
 bool Joining::joins_gpus() const {
   // NCCL is not used with an emulated link or bf16 messages, which exist only for sums on the host.

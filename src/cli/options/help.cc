@@ -36,11 +36,7 @@ std::string in_roff(std::string_view text) {
 /// An example, whose lines are not joined.
 std::string example_in_roff(const std::string& text) {
   std::string result = ".nf\n";
-  for (std::string_view rest = text; !rest.empty();) {
-    const auto end = std::min(rest.find('\n'), rest.size());
-    result += in_roff(rest.substr(0, end)) + "\n";
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  for (const auto& line : base::lines_of(text)) result += in_roff(line) + "\n";
   return result + ".fi\n";
 }
 

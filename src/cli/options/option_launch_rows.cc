@@ -85,17 +85,6 @@ std::string network_interface(Text text) {
   return formed(text, form, "the name of a network interface, such as eth0 or ib0");
 }
 
-/// The values of an option that may be given several times.
-std::vector<std::string> lines_of(Text text) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const auto end = std::min(text.find('\n', begin), text.size());
-    lines.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
-
 std::vector<std::string> slurm_options(Text text) {
   auto options = lines_of(text);
   for (const auto& one : options)

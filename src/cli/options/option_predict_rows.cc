@@ -31,15 +31,6 @@ void choose_predicted_workers(Settings& settings, std::string_view text) {
   workers = analysis::worker_grid(low, high);
 }
 
-void add_calibrations(Settings& settings, std::string_view text) {
-  settings.predict.calibrate_by.clear();
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    settings.predict.calibrate_by.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
 constexpr Row kPredictRows[] = {
     {"workers", "FROM:TO|LIST", kPredicted,
      "numbers of workers, such as 1:4096 (about thirty in it) or 8,16,64", kPredict | kTarget,
@@ -84,7 +75,13 @@ constexpr Row kPredictRows[] = {
     {"calibrate-by", "FILE", kPredicted,
      "predictions with scores; from 20 of one kind on they set the width of intervals of that kind; may be given "
      "several times",
-     kPredict, Field<S>([](S& s, Text t) { add_calibrations(s, t); }, [](const S&) { return std::string(); }),
+     kPredict,
+     Field<S>(
+         [](S& s, Text t) {
+           const auto files = lines_of(t);
+           s.predict.calibrate_by.assign(files.begin(), files.end());
+         },
+         [](const S&) { return ""; }),
      kList},
 };
 static_assert(train::has_rows<S>(kPredictRows, "cluster", "calibrate-by"));

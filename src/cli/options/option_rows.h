@@ -30,6 +30,7 @@ using Row = train::OptionRow<Settings>;
 [[nodiscard]] std::string emulated_phases(std::string_view text);
 
 using base::decimal;
+using base::lines_of;  // the values of a train::kList
 using base::one_of;
 using base::whole_number;
 using base::whole_number_in;

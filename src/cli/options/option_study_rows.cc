@@ -42,24 +42,17 @@ std::string templates_in_words() {
 
 /// Parses lines COLUMN=TEXT.
 void set_facts(Settings& settings, std::string_view text) {
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    const auto one = text.substr(0, end);
+  for (const auto& one : lines_of(text)) {
     const auto equals = one.find('=');
-    if (equals == std::string_view::npos || equals == 0)
+    if (equals == std::string::npos || equals == 0)
       base::fail(base::ErrorKind::usage, "must be COLUMN=TEXT, such as workers=8, got '{}'", one);
-    settings.import.set[std::string(one.substr(0, equals))] = one.substr(equals + 1);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    settings.import.set[one.substr(0, equals)] = one.substr(equals + 1);
   }
 }
 
 void read_bounds(Settings& settings, std::string_view text) {
   settings.report.bounds.clear();
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    settings.report.bounds.push_back(report::read_bound(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for (const auto& one : lines_of(text)) settings.report.bounds.push_back(report::read_bound(one));
 }
 
 std::string expectations_in_words() {
