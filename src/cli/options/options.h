@@ -16,9 +16,9 @@
 #include "analysis/compare/interval.h"
 #include "analysis/predict/forecast.h"
 #include "analysis/trainings/claim.h"
-#include "cli/doctor.h"
 #include "cluster/batch_script.h"
 #include "cluster/launch_line.h"
+#include "graph/graph.h"
 #include "measure/setting.h"
 #include "report/expect.h"
 #include "study/search.h"
@@ -119,7 +119,10 @@ struct Settings {
     std::map<std::string, std::string> set;  ///< what the files do not say: columns and their texts
   } import;
 
-  DoctorOptions doctor;
+  struct Doctor {
+    std::string kernels_model;  ///< if not empty, lists the implementation of each op of this model
+    bool measure = true;  ///< bandwidth of memory and all-reduce: about two seconds, 200 MB; kernels: longer
+  } doctor;
 
   train::EvaluationRequest evaluate;
   train::ClassifyRequest classify;
