@@ -391,17 +391,14 @@ int show_plan(const Settings& settings, const std::vector<study::PlannedCell>& g
 
 int show_child_plan(const Settings& settings, int processes, int nodes) {
   const auto& child = settings.child;
-  constexpr std::pair<Command, int (*)(const Settings&)> kPlanned[] = {
-      {kTrain, train_command},       {kSweep, sweep_command},   {kScale, scale_command},
-      {kConverge, converge_command}, {kSearch, search_command}, {kStudy, study_command}};
-  for (const auto& [command, run] : kPlanned) {
-    if (child.front() != command_name(command)) continue;
-    auto parsed = parse(command, {child.begin() + 1, child.end()}).settings;
+  for (const auto& row : command_rows()) {
+    if (!(row.command & kRuns) || child.front() != row.name) continue;
+    auto parsed = parse(row.command, {child.begin() + 1, child.end()}).settings;
     parsed.plan = true;
     parsed.calibrate = settings.calibrate && parsed.calibrate;
     parsed.planned_processes = processes;
     parsed.planned_nodes = nodes;
-    return run(parsed);
+    return row.run(parsed);
   }
   std::printf("%s trains nothing and has no plan\n", child.front().c_str());
   return 0;

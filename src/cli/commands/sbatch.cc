@@ -137,11 +137,10 @@ int sbatch_command(const Settings& settings) {
   const auto& name = settings.child.front();
   if (name == "train" || name == "comm")
     std::printf("record: %s\n", (out / "record.json").c_str());
-  else if (!join.empty())
-    std::printf("records: %s   report: %s\n", (out / "part-*" / "records").c_str(),
-                (out / "report.html").c_str());
   else
-    std::printf("records: %s   report: %s\n", (out / "records").c_str(), (out / "report.html").c_str());
+    std::printf("records: %s   report: %s\n",
+                (join.empty() ? out / "records" : out / "part-*" / "records").c_str(),
+                (out / "report.html").c_str());
   return 0;
 }
 

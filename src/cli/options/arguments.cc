@@ -108,16 +108,14 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       if (words.empty())
         base::fail(ErrorKind::usage, "{} takes the records to read: files, or directories that hold them",
                    command_name(settings.command));
-      settings.report.records.assign(words.begin(), words.end());
-      return;
+      break;
     case kPredict:
     case kTarget:
       if (words.empty())
         base::fail(ErrorKind::usage, "{} takes what was measured: records, directories that hold them{}",
                    command_name(settings.command),
                    settings.command == kPredict ? ", or a table of steps" : "");
-      settings.report.records.assign(words.begin(), words.end());
-      return;
+      break;
     case kReference:
       if (words.size() < 2 || (words[0] != "make" && words[0] != "check"))
         base::fail(ErrorKind::usage, "reference takes make or check, then records of trainings; got {}",
@@ -138,8 +136,7 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
                    command_name(settings.command),
                    settings.command == kCheck ? "the records and tables to check"
                                               : "the files of another program to read");
-      settings.report.records.assign(words.begin(), words.end());
-      return;
+      break;
     case kRunList:
       return take_runs_words(words, settings);
     case kModel:
@@ -157,8 +154,7 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
             "compare takes two records or directories that hold some, before and after: paceline compare "
             "A B; or B alone, which is compared with the run of its kind before it; got {}",
             words.size());
-      settings.report.records.assign(words.begin(), words.end());
-      return;
+      break;
     case kData:
       return take_data_words(words, settings);
     case kCompletion:
@@ -189,7 +185,9 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       if (!words.empty())
         base::fail(ErrorKind::usage, "{}: '{}' is not expected; 'paceline {} --help' shows what is",
                    command_name(settings.command), words.front(), command_name(settings.command));
+      return;
   }
+  settings.report.records.assign(words.begin(), words.end());
 }
 
 /// Removes the recipe from the words of a command that trains, and returns it; "" if there is none.

@@ -196,15 +196,13 @@ void check_together(Settings& settings) {
 /// Whether a search may vary the option: the training's result must depend on it, but it must not be the
 /// data, the length or the workers.
 bool is_searched(const Option& option) {
-  using measure::SettingRole;
   for (const Setting one :
        {Setting("model"), Setting("precision"), Setting("label-smoothing"), Setting("crop-padding"),
         Setting("crop-fill"), Setting("flip"), Setting("local-batch"), Setting("global-batch"),
         Setting("loader-threads"), Setting("lookahead"), Setting("lookahead-keep"),
         Setting("lookahead-power"), Setting("mixup"), Setting("cutmix")})
     if (option.setting == one) return true;
-  const auto role = option.setting.role();
-  return role == SettingRole::rule || role == SettingRole::remedy || role == SettingRole::lr_scaling;
+  return option.is_of_the_rule();
 }
 
 /// Every combination of the values in lists, with the single values of other options. The first list varies

@@ -242,6 +242,8 @@ struct Option {
   }
   /// "global-batch": --global-batch on the command line, global-batch = ... in a recipe
   [[nodiscard]] std::string_view name() const { return setting.key(); }
+  /// Whether it belongs to the learning rule, so that trainings that differ in it may be compared.
+  [[nodiscard]] bool is_of_the_rule() const;
   [[nodiscard]] bool in_recipes() const { return (commands & kRuns) != 0 && !rules.is_only_typed; }
 };
 

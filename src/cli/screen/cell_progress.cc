@@ -1,6 +1,7 @@
 #include "cli/screen/cell_progress.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -307,13 +308,13 @@ void CellProgress::finish() {
   std::string text = fmt::format("  {:<9} {} {}", part.name, part.failed > 0 ? "✗" : "✓",
                                  base::counted(part.done, part.is_of_trainings ? "training" : "cell"));
   std::vector<std::string> apart;
-  if (part.kept > 0) apart.push_back(fmt::format("{} kept from before", part.kept));
-  if (part.skipped > 0) apart.push_back(fmt::format("{} not run", part.skipped));
-  if (part.failed > 0) apart.push_back(fmt::format("{} failed or stopped", part.failed));
-  if (part.disturbed > 0) apart.push_back(fmt::format("{} disturbed by other programs", part.disturbed));
-  if (part.still > 0) apart.push_back(fmt::format("{} stood still for a while", part.still));
-  for (std::size_t i = 0; i < apart.size(); ++i) text += (i == 0 ? " (" : ", ") + apart[i];
-  if (!apart.empty()) text += ")";
+  for (const auto& [cells, what] : {std::pair{part.kept, "kept from before"},
+                                    {part.skipped, "not run"},
+                                    {part.failed, "failed or stopped"},
+                                    {part.disturbed, "disturbed by other programs"},
+                                    {part.still, "stood still for a while"}})
+    if (cells > 0) apart.push_back(fmt::format("{} {}", cells, what));
+  if (!apart.empty()) text += fmt::format(" ({})", fmt::join(apart, ", "));
   text += "  " + report::duration(base::seconds_since(part.began));
   if (!part.best_text.empty()) text += "   best " + part.best_text;
   screen_.say(text);
