@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 #include "base/error.h"
 #include "base/line_output.h"

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <system_error>
 #include <utility>

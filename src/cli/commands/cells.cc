@@ -23,7 +23,6 @@
 #include "measure/environment.h"
 #include "report/build.h"
 #include "report/document.h"
-#include "report/terminal_text.h"
 #include "train/given/names.h"
 #include "train/given/resolve.h"
 #include "train/record/run_record.h"

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"

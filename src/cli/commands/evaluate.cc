@@ -7,13 +7,11 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/reports.h"
 #include "cli/screen/screen.h"
 #include "cluster/interrupt.h"
 #include "cluster/make_backend.h"
-#include "measure/environment.h"
 #include "measure/events.h"
 #include "report/build.h"
 #include "train/evaluate.h"

@@ -9,7 +9,6 @@
 #include <new>
 #include <numeric>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.h"

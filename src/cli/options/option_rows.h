@@ -2,7 +2,6 @@
 
 /// The parts of the table of options that this folder has, one for each file, and what their rows use.
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

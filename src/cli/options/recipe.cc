@@ -1,7 +1,6 @@
 #include "cli/options/recipe.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <toml++/toml.h>
 
 #include <algorithm>

@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "cli/commands/collectives.h"
 #include "measure/disturbance.h"
-#include "measure/environment.h"
 #include "measure/statistics.h"
 #include "report/text.h"
 
