@@ -51,14 +51,11 @@ struct Inputs {
 /// The link that the records emulated.
 [[nodiscard]] std::optional<analysis::AddedLink> emulated_link(std::span<const measure::Record> records);
 
-struct ChosenCluster {
-  std::optional<analysis::Cluster> cluster;  ///< none: as measured
-  bool is_other_hardware = false;
-  std::vector<std::string> remarks;  ///< sentences
-};
-/// By --cluster and --link.
-[[nodiscard]] ChosenCluster chosen_cluster(const Settings::Predict& options, const analysis::StepModel& model,
-                                           const std::optional<analysis::AddedLink>& emulated);
+/// Workers and cluster, by --workers, --cluster and --link. `remarks` gets sentences.
+[[nodiscard]] analysis::ForecastRequest forecast_request(const Settings::Predict& options,
+                                                         const analysis::StepModel& model,
+                                                         std::span<const measure::Record> records,
+                                                         std::vector<std::string>& remarks);
 
 // cells.cc: what sweep, scale, converge, search and study share.
 

@@ -234,23 +234,18 @@ int predict_command(const Settings& settings) {
   if (!options.out.empty()) base::require_directory_of(options.out, "--out");
   if (!options.score.empty()) return say_scores(settings, screen);
   const auto read = read_model(settings);
-  const auto emulated = emulated_link(read.records);
-  const auto cluster = chosen_cluster(options, read.model, emulated);
-  const auto calibration = calibrated(options, read.model, cluster.is_other_hardware);
-  analysis::ForecastRequest request{.workers = options.workers,
-                                    .step = step_request(options, read.model),
-                                    .efficiency = options.efficiency,
-                                    .at_most = {},
-                                    .what_if = options.what_if.what_if,
-                                    .cluster = cluster.cluster,
-                                    .emulated = emulated,
-                                    .is_other_hardware = cluster.is_other_hardware,
-                                    .fidelity = options.fidelity,
-                                    .widening = calibration ? calibration->widening : 1};
+  std::vector<std::string> remarks;
+  auto request = forecast_request(options, read.model, read.records, remarks);
+  const auto calibration = calibrated(options, read.model, request.is_other_hardware);
+  request.step = step_request(options, read.model);
+  request.efficiency = options.efficiency;
   if (options.at_most > 0) request.at_most = options.at_most;
+  request.what_if = options.what_if.what_if;
+  request.fidelity = options.fidelity;
+  if (calibration) request.widening = calibration->widening;
   const auto forecast = analysis::forecast(read.model, request);
   say_forecast(forecast, read.model, screen);
-  for (const auto& remark : cluster.remarks) screen.say(remark);
+  for (const auto& remark : remarks) screen.say(remark);
   if (options.fidelity == analysis::Fidelity::workers) {
     constexpr int kSteps = 200;
     say_simulated(analysis::simulated_points(read.model, forecast, kSteps), screen);

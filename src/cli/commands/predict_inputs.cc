@@ -215,38 +215,41 @@ std::optional<analysis::AddedLink> emulated_link(std::span<const measure::Record
   return std::nullopt;
 }
 
-ChosenCluster chosen_cluster(const Settings::Predict& options, const StepModel& model,
-                             const std::optional<analysis::AddedLink>& emulated) {
-  ChosenCluster chosen;
+analysis::ForecastRequest forecast_request(const Settings::Predict& options, const StepModel& model,
+                                           std::span<const measure::Record> records,
+                                           std::vector<std::string>& remarks) {
+  analysis::ForecastRequest request;
+  request.workers = options.workers;
+  request.emulated = emulated_link(records);
+  auto& cluster = request.cluster;
   if (!options.cluster.empty()) {
     analysis::MeasuredFiles files;
-    chosen.cluster = analysis::read_cluster(options.cluster, &files);
+    cluster = analysis::read_cluster(options.cluster, &files);
     for (const auto& file : {files.node_link, files.network})
-      if (file) analysis::attach(*chosen.cluster, read_link(*file).timed);
+      if (file) analysis::attach(*cluster, read_link(*file).timed);
     // A preset is a machine that its records were not taken on, except for a network by its name alone.
-    const auto& preset = chosen.cluster->preset;
+    const auto& preset = cluster->preset;
     const bool is_network = preset.starts_with("eth-");
-    chosen.is_other_hardware =
-        (!preset.empty() && !is_network) || chosen.cluster->worker_speed != analysis::Range::of(1);
+    request.is_other_hardware =
+        (!preset.empty() && !is_network) || cluster->worker_speed != analysis::Range::of(1);
     if (is_network && preset == options.cluster) {  // the nodes are those of the records
-      const auto measured = analysis::measured_cluster(model, emulated);
-      chosen.cluster->workers_per_node = model.width;
-      chosen.cluster->node_link = measured.node_link;
+      const auto measured = analysis::measured_cluster(model, request.emulated);
+      cluster->workers_per_node = model.width;
+      cluster->node_link = measured.node_link;
     }
   }
-  if (options.link.empty()) return chosen;
+  if (options.link.empty()) return request;
   const auto link = read_link(options.link);
-  if (!link.emulated.empty()) chosen.remarks.push_back(link.emulated);
-  if (!chosen.cluster) {
-    chosen.cluster = analysis::measured_cluster(model, emulated);
+  if (!link.emulated.empty()) remarks.push_back(link.emulated);
+  if (!cluster) {
+    cluster = analysis::measured_cluster(model, request.emulated);
     if (link.workers_per_node > 0) {
-      chosen.cluster->workers_per_node = std::max(model.width, link.workers_per_node);
-      chosen.cluster->nodes =
-          ((1 << 20) + chosen.cluster->workers_per_node - 1) / chosen.cluster->workers_per_node;
+      cluster->workers_per_node = std::max(model.width, link.workers_per_node);
+      cluster->nodes = ((1 << 20) + cluster->workers_per_node - 1) / cluster->workers_per_node;
     }
   }
-  analysis::attach(*chosen.cluster, link.timed);
-  return chosen;
+  analysis::attach(*cluster, link.timed);
+  return request;
 }
 
 }  // namespace paceline::cli

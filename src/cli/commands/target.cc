@@ -177,24 +177,20 @@ int target_command(const Settings& settings) {
         base::ErrorKind::data,
         "the steps to accuracy {:g} are of {} on {}, but the timed steps of {} on {}; give the records of one",
         settings.accuracy, curve.model, curve.data, model.subject.model, model.subject.data);
-  const auto emulated = emulated_link(read.records);
-  const auto cluster = chosen_cluster(settings.predict, model, emulated);
-  analysis::ForecastRequest request;
-  request.workers = settings.predict.workers;
-  request.cluster = cluster.cluster;
-  request.emulated = emulated;
-  request.is_other_hardware = cluster.is_other_hardware;
+  std::vector<std::string> remarks;
+  const auto request = forecast_request(settings.predict, model, read.records, remarks);
+  const auto& cluster = request.cluster;
   auto [asked, lacks_link] = analysis::target_question(curve, model, request, settings.predict.global_batch);
   Money money{.unit = "worker-hours"};
-  const auto width = cluster.cluster ? cluster.cluster->workers_per_node : 1;
   if (options.price > 0) {
     asked.price_an_hour = [&](std::int64_t workers) { return options.price * static_cast<double>(workers); };
     money.unit = "at this price";
-  } else if (cluster.cluster && cluster.cluster->cost) {
-    asked.price_an_hour = [&](std::int64_t workers) {
-      return cluster.cluster->cost->node_hour * static_cast<double>((workers + width - 1) / width);
+  } else if (cluster && cluster->cost) {
+    asked.price_an_hour = [&cluster = *cluster](std::int64_t workers) {
+      const auto width = cluster.workers_per_node;
+      return cluster.cost->node_hour * static_cast<double>((workers + width - 1) / width);
     };
-    money.unit = cluster.cluster->cost->currency;
+    money.unit = cluster->cost->currency;
   }
   if (options.deadline_s > 0) asked.deadline_s = options.deadline_s;
   if (options.budget > 0) asked.budget = options.budget;
@@ -211,7 +207,7 @@ int target_command(const Settings& settings) {
   if (lacks_link > 0)
     screen.say(fmt::format("From {} on the network was not measured: give --cluster, or --link.",
                            base::counted(lacks_link, "worker")));
-  for (const auto& remark : cluster.remarks) screen.say(remark);
+  for (const auto& remark : remarks) screen.say(remark);
   const bool is_answered =
       !found.points.empty() && (!asked.deadline_s || found.in_time) && (!asked.budget || found.for_budget);
   return is_answered ? 0 : kDoesNotHold;
