@@ -404,16 +404,15 @@ int comm_command(const Settings& settings) {
   refuse_another_record(out);
   const OutputDirectory directory(out);
   Screen screen(settings.json, Waits::never);
-  RunLog log(out, settings.session == nullptr ? backend.stalls : settings.session->stalls());
+  RunLog log(out, backend.stalls);
   bench.screen = &screen;
   bench.log = &log;
   introduce_collectives(screen, record, place.processes, settings.tables);
   const auto began = base::Clock::now();
   log.write(measure::start_of("comm", settings.typed).set("workers", record.workers));
-  (void)log.guard([&] {
+  log.guard([&] {
     run_ranks(communicators, bench);
     add_gpus_of_all(record, gpu_watch.get(), settings.session, local);
-    return std::vector<measure::Record>{};
   });
   screen.clear_bar();
   conclude(screen, record, settings.tables);

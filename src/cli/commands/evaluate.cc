@@ -74,7 +74,7 @@ measure::Record evaluate(const train::Options& options, const Settings& settings
   const auto began = base::Clock::now();
   RunLog log(options.out, backend.stalls);
   log.write(start_of_evaluation(settings));
-  auto record = std::move(log.guard([&] { return std::vector{run()}; }).front());
+  auto record = log.guard(run);
   if (record.evaluation && record.evaluation->samples > 0) log.write(result_event(*record.evaluation));
   log.write(end_event(record, base::seconds_since(began)));
   return record;

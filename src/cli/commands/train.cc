@@ -153,9 +153,8 @@ int train_command(const Settings& settings) {
     if (event.name() == "start" && !watch.empty()) screen.say(watch);  // not if the run is refused
     if (board) board->take(event);
   };
-  const measure::Record record = std::move(
-      log.guard([&] { return std::vector{train::run(options, backend, interrupt.token(), progress)}; })
-          .front());
+  const measure::Record record =
+      log.guard([&] { return train::run(options, backend, interrupt.token(), progress); });
   screen.clear_bar();
   const auto path = options.out / "record.json";
 

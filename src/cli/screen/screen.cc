@@ -47,15 +47,6 @@ void RunLog::write(const measure::Event& event) {
   log_.write(event);
 }
 
-std::vector<measure::Record> RunLog::guard(const std::function<std::vector<measure::Record>()>& work) {
-  try {
-    return work();
-  } catch (const std::exception& error) {
-    if (is_open_) fail(error.what());
-    throw;
-  }
-}
-
 void RunLog::fail(const std::string& reason) {
   measure::Event end("end");
   end.set("status", "failed");

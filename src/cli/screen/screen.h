@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -43,7 +44,14 @@ class RunLog {
 
   void write(const measure::Event& event);
   /// Runs `work`. If it throws and the run has begun, writes the exception as the run's end.
-  std::vector<measure::Record> guard(const std::function<std::vector<measure::Record>()>& work);
+  auto guard(const auto& work) {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      if (is_open_) fail(error.what());
+      throw;
+    }
+  }
 
  private:
   void fail(const std::string& reason);
