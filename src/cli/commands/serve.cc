@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -15,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/thread_pool.h"
 #include "cli/commands/commands.h"
 #include "cli/reports.h"
 #include "cli/screen/screen.h"
@@ -105,15 +104,9 @@ class PromptEnd {
  public:
   explicit PromptEnd(std::stop_token stop)
       : thread_([stop = std::move(stop)](const std::stop_token& over) {
-          std::mutex mutex;
-          std::condition_variable_any wake;
-          std::unique_lock lock(mutex);
-          const auto is_over_within = [&](std::chrono::milliseconds time, const std::stop_token& which) {
-            return wake.wait_for(lock, which, time, [] { return false; }) || which.stop_requested();
-          };
           while (!stop.stop_requested())
-            if (is_over_within(kLook, over)) return;
-          if (!is_over_within(kPatience, over)) std::_Exit(0);
+            if (base::stopped_within(over, kLook)) return;
+          if (!base::stopped_within(over, kPatience)) std::_Exit(0);
         }) {}
 
  private:
