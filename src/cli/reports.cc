@@ -344,14 +344,13 @@ std::vector<std::string> write_reports(const report::Document& document, const S
   measure::require_output(where.json, "--json");
   measure::require_output(where.html, "--html");
   std::vector<std::string> lines;
-  if (!where.markdown.empty()) {
-    base::write_file(where.markdown, report::to_markdown(document));
-    lines.push_back("markdown: " + where.markdown.string());
-  }
-  if (!where.json.empty()) {
-    base::write_file(where.json, report::to_json(document));
-    lines.push_back("json:     " + where.json.string());
-  }
+  const auto write = [&](const fs::path& file, const char* what, auto text_of) {
+    if (file.empty()) return;
+    base::write_file(file, text_of(document));
+    lines.push_back(what + file.string());
+  };
+  write(where.markdown, "markdown: ", report::to_markdown);
+  write(where.json, "json:     ", report::to_json);
   if (!where.csv.empty()) {
     int tables = 0, plots = 0;
     for (const auto& file : report::csv_files(document)) {
@@ -368,10 +367,7 @@ std::vector<std::string> write_reports(const report::Document& document, const S
   }
   if (!where.figures.empty())
     for (auto& line : write_figures(document, where.figures)) lines.push_back(std::move(line));
-  if (!where.html.empty()) {
-    base::write_file(where.html, report::to_html(document));
-    lines.push_back("page:     " + where.html.string());
-  }
+  write(where.html, "page:     ", report::to_html);
   return lines;
 }
 

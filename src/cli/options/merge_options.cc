@@ -258,6 +258,16 @@ std::vector<std::string> common_notes(const std::vector<Settings>& all) {
   return notes;
 }
 
+/// The settings of all options but for the lists of a search.
+Settings settings_of(Command command, const std::vector<Assignment>& given) {
+  Settings settings = defaults(command);
+  take_values(settings, given);
+  take_defaults(settings);
+  check_together(settings);
+  note_unread(settings);
+  return settings;
+}
+
 /// The settings of the first combination, and the options of all. If combinations differ only in options that
 /// none of them uses (the momentum of adam), only the first is trained, with a note.
 Settings merge_search(Command command, const std::vector<Assignment>& joined) {
@@ -266,11 +276,7 @@ Settings merge_search(Command command, const std::vector<Assignment>& joined) {
   std::vector<study::Configuration> configurations;
   std::vector<std::map<std::string, std::string>> read;
   for (const auto& combination : combinations(joined)) {
-    Settings settings = defaults(command);
-    take_values(settings, combination);
-    take_defaults(settings);
-    check_together(settings);
-    note_unread(settings);
+    Settings settings = settings_of(command, combination);
     const auto name = name_of_combination(combination, joined);
     const auto texts = what_is_read(settings);
     const auto same = std::find(read.begin(), read.end(), texts);
@@ -307,12 +313,7 @@ void check_layer(Command command, const std::vector<Assignment>& layer) {
 
 Settings merge_options(Command command, const std::vector<std::vector<Assignment>>& layers) {
   if (command == kSearch) return merge_search(command, join(layers));
-  Settings settings = defaults(command);
-  take_values(settings, join(layers));
-  take_defaults(settings);
-  check_together(settings);
-  note_unread(settings);
-  return settings;
+  return settings_of(command, join(layers));
 }
 
 }  // namespace paceline::cli

@@ -247,19 +247,17 @@ std::string why_unknown(std::string_view name, Command command, std::string_view
 }
 
 std::string defaults_of(const Option& option) {
-  std::string first, text;
-  bool begun = false;
+  std::optional<std::string> first;
+  std::string text;
   for (const auto& [bit, name] : kCommands) {
     if (!(option.commands & bit)) continue;
     const auto present = option.get(defaults(bit));
     const auto written = present.empty() ? std::string("none") : fmt::format("`{}`", present);
-    if (!begun) {
-      first = present;
+    if (!first)
       text = present.empty() ? "" : written;
-      begun = true;
-    } else if (present != first) {
+    else if (present != *first)
       text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, written);
-    }
+    if (!first) first = present;
   }
   return text;
 }
