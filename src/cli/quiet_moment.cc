@@ -47,7 +47,7 @@ void QuietMoment::wait() {
   for (double waited = 0; !was_in_vain_ && !stop_.stop_requested(); waited += kLook_s) {
     const auto load = look_(kLook_s);
     if (!load || !measure::is_much(load->cores, cores_)) return;
-    if (waited == 0) screen_.say(fmt::format("    waiting: {}", text_about_load(*load, cores_)));
+    if (waited == 0) screen_.say("    waiting: {}", text_about_load(*load, cores_));
     waited_s_ += kLook_s;
     was_in_vain_ = waited >= most_wait_s_ || waited_s_ >= most_waits_s_;
   }

@@ -87,8 +87,8 @@ void introduce_cells(const Settings& settings, std::size_t cells, const std::fil
   for (const auto& note : settings.notes) screen.say(note);
   if (settings.is_given("placement") && (settings.session == nullptr || settings.session->place().hosts == 1))
     screen.say("--placement: all processes are on one node, so packed and spread are the same");
-  screen.say(fmt::format("{}: {}; records go to {}/records, and a stopped {} goes on from there", name,
-                         base::counted(cells, "cell"), directory.string(), name));
+  screen.say("{}: {}; records go to {}/records, and a stopped {} goes on from there", name,
+             base::counted(cells, "cell"), directory.string(), name);
   const bool has_sizes_of_quick = !settings.is_given("model") && !settings.is_given("data") &&
                                   !settings.is_given("batches") && !settings.is_given("repeats");
   if (settings.study.quick && has_sizes_of_quick)
@@ -129,8 +129,8 @@ int show_report(const Settings& settings, const std::vector<measure::Record>& re
                                .csv = directory / "csv",
                                .json = directory / "report.json"};
   (void)write_reports(document, where);
-  screen.say(fmt::format(" page   {}   (and report.md, report.json, csv/{})", where.html.string(),
-                         settings.tables || settings.json ? "" : "; --tables prints them"));
+  screen.say(" page   {}   (and report.md, report.json, csv/{})", where.html.string(),
+             settings.tables || settings.json ? "" : "; --tables prints them");
   return say_expectations(document, screen);
 }
 

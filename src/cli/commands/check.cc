@@ -106,7 +106,7 @@ int import_command(const Settings& settings) {
   base::write_file(options.out, text);
   Screen screen(false);
   for (const auto& note : tables.front().notes) screen.say(note);
-  screen.say(fmt::format("{}: {}", options.out.string(), base::counted(tables.front().rows.size(), "row")));
+  screen.say("{}: {}", options.out.string(), base::counted(tables.front().rows.size(), "row"));
   return 0;
 }
 

@@ -101,8 +101,8 @@ int classify_command(const Settings& settings) {
                          interrupt.token(), begin, take);
   screen.clear_bar();
   if (interrupt.token().stop_requested()) {
-    screen.say(fmt::format("interrupted: stopped as asked after {} of {} images{}", done, all,
-                           out.empty() ? "" : fmt::format("; {} was not written", out.string())));
+    screen.say("interrupted: stopped as asked after {} of {} images{}", done, all,
+               out.empty() ? "" : fmt::format("; {} was not written", out.string()));
     return interrupt.exit_code();
   }
   if (submission && done > 0) {
@@ -111,7 +111,7 @@ int classify_command(const Settings& settings) {
   }
   if (!out.empty() && done > 0) {
     base::write_file(out, table);
-    print(fmt::format("{}: {}\n", base::counted(done, "image"), base::visible(out.string())));
+    print("{}: {}\n", base::counted(done, "image"), base::visible(out.string()));
   }
   if (unread == 0) return 0;
   screen.say(done == 0

@@ -310,9 +310,9 @@ void add_gpus_of_all(measure::Record& record, measure::GpuWatch* watch, const cl
 
 /// Prints what is measured, before the first row.
 void introduce_collectives(Screen& screen, const measure::Record& record, int processes, bool of_all_sizes) {
-  screen.say(fmt::format("{} in {}, {}: {}", base::counted(record.workers, "rank", "ranks"),
-                         base::counted(processes, "process", "processes"), record.communication.communicator,
-                         record.communication.algorithm));
+  screen.say("{} in {}, {}: {}", base::counted(record.workers, "rank", "ranks"),
+             base::counted(processes, "process", "processes"), record.communication.communicator,
+             record.communication.algorithm);
   for (const auto& note : record.notes) screen.say(note);
   screen.say(
       "times of the slowest rank, barrier before each; algbw = X / median, busbw = algbw times 2(N-1)/N "
@@ -424,9 +424,8 @@ int comm_command(const Settings& settings) {
   const auto path = out / "record.json";
   measure::write_record(path, record);
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
-  screen.say(fmt::format("record: {}   (paceline report {} shows it as tables{})", path.string(),
-                         base::shell_word(out.string()),
-                         settings.tables ? "" : "; --tables prints each size"));
+  screen.say("record: {}   (paceline report {} shows it as tables{})", path.string(),
+             base::shell_word(out.string()), settings.tables ? "" : "; --tables prints each size");
   if (record.status != "complete")
     base::fail(base::ErrorKind::comm, "a collective gave a wrong result (NO in its row); please report it");
   return 0;

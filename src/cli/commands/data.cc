@@ -132,10 +132,10 @@ void print_duplicates(const char* where, const data::Dataset& first, const Censu
   const auto contradicting = std::count_if(
       duplicates.begin(), duplicates.end(),
       [&](const data::DuplicatePair& pair) { return first.label(pair.first) != second.label(pair.second); });
-  print(fmt::format("duplicates {}: {}\n", where,
-                    duplicates.empty() ? "none"
-                                       : fmt::format("{}, of them {} under another label", duplicates.size(),
-                                                     contradicting)));
+  print("duplicates {}: {}\n", where,
+        duplicates.empty()
+            ? "none"
+            : fmt::format("{}, of them {} under another label", duplicates.size(), contradicting));
 }
 
 template <typename Number>
@@ -150,11 +150,10 @@ void print_classes(const data::Source& source, const Census& train, const Census
       std::max<std::int64_t>(1, *std::max_element(train.per_class.begin(), train.per_class.end()));
   std::size_t width = 5;
   for (const auto& name : source.class_names) width = std::max(width, name.size());
-  print(fmt::format("\n  {:>3}  {:<{}} {:>8} {:>8}\n", "", "class", width, "train", "test"));
+  print("\n  {:>3}  {:<{}} {:>8} {:>8}\n", "", "class", width, "train", "test");
   for (std::size_t c = 0; c < train.per_class.size(); ++c)
-    print(fmt::format("  {:>3}  {:<{}} {:>8} {:>8}  {}\n", c, source.class_names[c], width,
-                      train.per_class[c], test.per_class[c],
-                      std::string(static_cast<std::size_t>(30 * train.per_class[c] / most), '#')));
+    print("  {:>3}  {:<{}} {:>8} {:>8}  {}\n", c, source.class_names[c], width, train.per_class[c],
+          test.per_class[c], std::string(static_cast<std::size_t>(30 * train.per_class[c] / most), '#'));
 }
 
 /// Refuses options that another of the commands reads, or another option's absence leaves unread.
@@ -201,10 +200,9 @@ int get_data(const Settings& settings) {
     return interrupt.exit_code();
   }
   const auto source = data::open(got.spec);
-  print(fmt::format(
-      "{}: {} ({})\n", package.name, source.description,
-      got.was_there ? "it was there, nothing was downloaded" : "downloaded, SHA-256 as published"));
-  print(fmt::format("--data {}\n", got.spec));
+  print("{}: {} ({})\n", package.name, source.description,
+        got.was_there ? "it was there, nothing was downloaded" : "downloaded, SHA-256 as published");
+  print("--data {}\n", got.spec);
   return 0;
 }
 
@@ -220,10 +218,10 @@ int data_command(const Settings& settings) {
   const auto source =
       data::open(settings.data.spec, {.skip_bad_images = skips, .threads = base::usable_cores()});
   const auto format = source.train->format();
-  print(fmt::format("{}: {}\n", source.spec, source.description));
-  print(fmt::format("{} training and {} test images of {}x{}x{} (height, width, channels), {} classes{}\n",
-                    source.train->size(), source.test->size(), format.height, format.width, format.channels,
-                    source.classes(), source.synthetic ? "; SYNTHETIC data" : ""));
+  print("{}: {}\n", source.spec, source.description);
+  print("{} training and {} test images of {}x{}x{} (height, width, channels), {} classes{}\n",
+        source.train->size(), source.test->size(), format.height, format.width, format.channels,
+        source.classes(), source.synthetic ? "; SYNTHETIC data" : "");
   if (settings.data.action == "pack" && settings.data.shards > 0) return pack_into_shards(settings, source);
   if (const auto images = image_parts(source); !images.empty()) {
     if (settings.data.action == "pack")
@@ -243,27 +241,22 @@ int data_command(const Settings& settings) {
   const auto train = take_census(*source.train, source.classes(), "training");
   const auto test = take_census(*source.test, source.classes(), "test");
   if (settings.data.action == "verify") {
-    print(
-        fmt::format("all of it reads: {} samples, {:.1f} MB of pixels, every label in range, in {:.1f} s\n",
-                    source.train->size() + source.test->size(),
-                    static_cast<double>(format.bytes() * (source.train->size() + source.test->size())) / 1e6,
-                    base::seconds_since(started)));
+    print("all of it reads: {} samples, {:.1f} MB of pixels, every label in range, in {:.1f} s\n",
+          source.train->size() + source.test->size(),
+          static_cast<double>(format.bytes() * (source.train->size() + source.test->size())) / 1e6,
+          base::seconds_since(started));
     print_duplicates("inside train", *source.train, train, *source.train, train);
     print_duplicates("in both train and test", *source.train, train, *source.test, test);
     print_duplicates("inside test", *source.test, test, *source.test, test);
     return 0;
   }
-  print(fmt::format("normalisation used       mean {}   deviation {}\n", listed(source.mean),
-                    listed(source.stddev)));
-  print(fmt::format("measured, training set   mean {}   deviation {}\n", listed(train.mean),
-                    listed(train.stddev)));
-  print(fmt::format("measured, test set       mean {}   deviation {}\n", listed(test.mean),
-                    listed(test.stddev)));
-  print(fmt::format("usual augmentation       {}{}\n",
-                    source.crop_padding > 0
-                        ? fmt::format("random crop after padding by {}", source.crop_padding)
-                        : std::string("no crop"),
-                    source.flip != data::Flip::none ? ", horizontal flip" : ", no flip"));
+  print("normalisation used       mean {}   deviation {}\n", listed(source.mean), listed(source.stddev));
+  print("measured, training set   mean {}   deviation {}\n", listed(train.mean), listed(train.stddev));
+  print("measured, test set       mean {}   deviation {}\n", listed(test.mean), listed(test.stddev));
+  print("usual augmentation       {}{}\n",
+        source.crop_padding > 0 ? fmt::format("random crop after padding by {}", source.crop_padding)
+                                : std::string("no crop"),
+        source.flip != data::Flip::none ? ", horizontal flip" : ", no flip");
   print_classes(source, train, test);
   print_unevenness(train.per_class);
   return 0;

@@ -94,7 +94,7 @@ int evaluate_command(const Settings& settings) {
       evaluate(options, settings, cluster::make_backend(options.device), interrupt.token(), screen);
   screen.clear_bar();
   if (record.status != "complete") {
-    screen.say(fmt::format("{}: {}", record.status, record.reason));
+    screen.say("{}: {}", record.status, record.reason);
     return interrupt.exit_code();
   }
   const auto path = options.out / "evaluation.json";
@@ -104,9 +104,8 @@ int evaluate_command(const Settings& settings) {
   else
     say_report(report::build({&record, 1}, {.title = "", .command = settings.typed}), settings.tables,
                screen);
-  screen.say(
-      fmt::format("record: {}{}", path.string(),
-                  settings.json || settings.tables ? "" : "   (--tables: classes, confusions, mistakes)"));
+  screen.say("record: {}{}", path.string(),
+             settings.json || settings.tables ? "" : "   (--tables: classes, confusions, mistakes)");
   return 0;
 }
 

@@ -35,7 +35,7 @@ std::string millions(std::int64_t count) { return fmt::format("{:.2f} M", static
 void list_models(const Settings& settings, Screen& screen) {
   auto all = nlohmann::ordered_json::array();
   if (!settings.json)
-    screen.say(fmt::format("{:<24} {:<10} {:>10} {:>14}", "--model", "input", "parameters", "multiply-adds"));
+    screen.say("{:<24} {:<10} {:>10} {:>14}", "--model", "input", "parameters", "multiply-adds");
   for (const std::string& name : graph::model_names()) {
     const auto graph = model_for(settings, name);
     const auto& input = graph.input_shape();
@@ -46,17 +46,17 @@ void list_models(const Settings& settings, Screen& screen) {
                      {"parameters", graph.trainable_elements()},
                      {"multiply_adds", multiply_adds}});
     else
-      screen.say(fmt::format("{:<24} {:<10} {:>10} {:>14}", name,
-                             fmt::format("{}x{}x{}", input.channels, input.height, input.width),
-                             millions(graph.trainable_elements()), millions(multiply_adds)));
+      screen.say("{:<24} {:<10} {:>10} {:>14}", name,
+                 fmt::format("{}x{}x{}", input.channels, input.height, input.width),
+                 millions(graph.trainable_elements()), millions(multiply_adds));
   }
   if (settings.json)
     std::printf("%s\n", all.dump(1).c_str());
   else
-    screen.say(fmt::format(
+    screen.say(
         "With {} classes, for one image forward. Every model takes other inputs and classes: those of the "
         "data. 'paceline model show MODEL' has its layers",
-        settings.model.classes));
+        settings.model.classes);
 }
 
 void show_model(const Settings& settings, Screen& screen) {
@@ -90,30 +90,30 @@ void show_model(const Settings& settings, Screen& screen) {
   }
   std::size_t width = 5;
   for (const auto& node : graph.nodes) width = std::max(width, node.name.size());
-  screen.say(fmt::format("{:<{}}  {:<21} {:<14} {:>10} {:>13}", "layer", width, "op", "output", "parameters",
-                         "multiply-adds"));
+  screen.say("{:<{}}  {:<21} {:<14} {:>10} {:>13}", "layer", width, "op", "output", "parameters",
+             "multiply-adds");
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const auto& node = graph.nodes[i];
     const auto parameters = parameters_of(graph, node);
     const auto multiply_adds = graph::multiply_adds(graph, static_cast<int>(i));
-    screen.say(fmt::format("{:<{}}  {:<21} {:<14} {:>10} {:>13}", base::visible(node.name), width,
-                           graph::rule_of(node.op).kind, graph::text(node.shape),
-                           parameters > 0 ? report::integer(static_cast<double>(parameters)) : "",
-                           multiply_adds > 0 ? millions(multiply_adds) : ""));
+    screen.say("{:<{}}  {:<21} {:<14} {:>10} {:>13}", base::visible(node.name), width,
+               graph::rule_of(node.op).kind, graph::text(node.shape),
+               parameters > 0 ? report::integer(static_cast<double>(parameters)) : "",
+               multiply_adds > 0 ? millions(multiply_adds) : "");
   }
-  screen.say(fmt::format(
-      "{}: {} parameters are trained; an image costs {} multiply-adds forward, {:.2f} GFLOP to train",
-      base::visible(graph.name), report::integer(static_cast<double>(graph.trainable_elements())),
-      millions(graph::forward_flops(graph) / 2), static_cast<double>(graph::training_flops(graph)) / 1e9));
+  screen.say("{}: {} parameters are trained; an image costs {} multiply-adds forward, {:.2f} GFLOP to train",
+             base::visible(graph.name), report::integer(static_cast<double>(graph.trainable_elements())),
+             millions(graph::forward_flops(graph) / 2),
+             static_cast<double>(graph::training_flops(graph)) / 1e9);
   std::string parts;
   for (const auto& line : plan.lines)
     if (line.bytes > 0)
       parts += fmt::format("{}{} {:.0f} MB", parts.empty() ? "" : ", ", line.purpose,
                            static_cast<double>(line.bytes) / 1e6);
-  screen.say(fmt::format(
+  screen.say(
       "Training with {} images at a time in {} needs {:.2f} GB: {}; images and the program come on top. "
       "'paceline train --plan' has the whole for a data set",
-      how.batch, train::name(how.precision), static_cast<double>(plan.total_bytes()) / 1e9, parts));
+      how.batch, train::name(how.precision), static_cast<double>(plan.total_bytes()) / 1e9, parts);
 }
 
 /// Refuses options of another action.

@@ -104,17 +104,16 @@ void export_model(const Settings& settings, Screen& screen) {
                             .c_str());
     return;
   }
-  screen.say(fmt::format("{}: {}, {}update {}, ONNX with opset {}, {:.1f} MB",
-                         base::visible(request.onnx.string()), base::visible(graph.name),
-                         is_averaged ? "averaged weights of " : "", info.updates, graph::onnx::kOpset,
-                         static_cast<double>(bytes.size()) / 1e6));
-  screen.say(fmt::format("input: {}", input));
-  screen.say(fmt::format("logits: float [N,{}]", graph.classes()));
+  screen.say("{}: {}, {}update {}, ONNX with opset {}, {:.1f} MB", base::visible(request.onnx.string()),
+             base::visible(graph.name), is_averaged ? "averaged weights of " : "", info.updates,
+             graph::onnx::kOpset, static_cast<double>(bytes.size()) / 1e6);
+  screen.say("input: {}", input);
+  screen.say("logits: float [N,{}]", graph.classes());
   if (!info.precision.empty() && info.precision != "fp32")
-    screen.say(fmt::format(
+    screen.say(
         "It was trained in {}; the file computes in fp32, so its logits differ from those of the training's "
         "evaluations by the rounding of {}",
-        info.precision, info.precision));
+        info.precision, info.precision);
 }
 
 }  // namespace paceline::cli

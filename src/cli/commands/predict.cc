@@ -87,28 +87,27 @@ std::string limit_text(const Forecast& forecast) {
 /// What drawing every worker adds: how far steps differ from their mean.
 void say_simulated(const std::vector<analysis::SimulatedPoint>& points, Screen& screen) {
   for (const auto& point : points)
-    screen.say(
-        fmt::format("{:<11} mean step {} with every worker drawn, 90 % of steps {} to {}; closed form {}",
-                    base::counted(point.workers, "worker"), seconds_text(point.mean_s),
-                    seconds_text(point.low_s), seconds_text(point.high_s), seconds_text(point.closed_s)));
+    screen.say("{:<11} mean step {} with every worker drawn, 90 % of steps {} to {}; closed form {}",
+               base::counted(point.workers, "worker"), seconds_text(point.mean_s), seconds_text(point.low_s),
+               seconds_text(point.high_s), seconds_text(point.closed_s));
 }
 
 void say_forecast(const Forecast& forecast, const StepModel& model, Screen& screen) {
   const auto& request = forecast.request;
   const bool is_weak = request.step.mode == analysis::Mode::weak;
-  screen.say(fmt::format("predicted   {}; {} scaling, {} batch {:g}; cluster {}", forecast.subject.text(),
-                         analysis::name(request.step.mode), is_weak ? "local" : "global", request.step.batch,
-                         forecast.cluster.name));
-  if (!model.emulated.empty()) screen.say(fmt::format("EMULATED    {}", model.emulated));
+  screen.say("predicted   {}; {} scaling, {} batch {:g}; cluster {}", forecast.subject.text(),
+             analysis::name(request.step.mode), is_weak ? "local" : "global", request.step.batch,
+             forecast.cluster.name);
+  if (!model.emulated.empty()) screen.say("EMULATED    {}", model.emulated);
   for (const auto* point : shown_points(forecast)) screen.say(point_line(*point, forecast));
-  screen.say(fmt::format("efficiency  {}; most images/s at {}{}", knee_text(forecast.knee),
-                         base::counted(forecast.fastest, "worker"),
-                         forecast.points.back().lacks_link ? "; at most: no network" : ""));
-  screen.say(fmt::format("limit       {}", limit_text(forecast)));
+  screen.say("efficiency  {}; most images/s at {}{}", knee_text(forecast.knee),
+             base::counted(forecast.fastest, "worker"),
+             forecast.points.back().lacks_link ? "; at most: no network" : "");
+  screen.say("limit       {}", limit_text(forecast));
   if (forecast.next)
-    screen.say(fmt::format(
+    screen.say(
         "next        measure {}: for its worker-seconds its step says most about that of {} (correlation {:.2f})",
-        base::counted(forecast.next->workers, "worker"), forecast.next->target, forecast.next->correlation));
+        base::counted(forecast.next->workers, "worker"), forecast.next->target, forecast.next->correlation);
   for (const auto* sentences : {&forecast.unknown, &forecast.not_used})
     for (const auto& sentence : *sentences) screen.say(sentence);
 }
@@ -201,19 +200,19 @@ int say_scores(const Settings& settings, Screen& screen) {
   for (const auto& one : scores.steps) {
     inside += one.is_inside() ? 1 : 0;
     screen.say(
-        fmt::format("{}: measured {}, predicted {} [{}, {}]: {:.3f} of it, {}; constant overhead {:.3f}, "
-                    "universal scalability law {:.3f} ({})",
-                    one.cell, seconds_text(one.measured), seconds_text(one.predicted.value),
-                    seconds_text(one.predicted.low), seconds_text(one.predicted.high), one.ratio(),
-                    one.is_inside() ? "inside" : "OUTSIDE", one.measured / one.constant_overhead,
-                    one.measured / one.scalability_law, analysis::name(one.kind)));
+        "{}: measured {}, predicted {} [{}, {}]: {:.3f} of it, {}; constant overhead {:.3f}, "
+        "universal scalability law {:.3f} ({})",
+        one.cell, seconds_text(one.measured), seconds_text(one.predicted.value),
+        seconds_text(one.predicted.low), seconds_text(one.predicted.high), one.ratio(),
+        one.is_inside() ? "inside" : "OUTSIDE", one.measured / one.constant_overhead,
+        one.measured / one.scalability_law, analysis::name(one.kind));
   }
   for (const auto& sentence : scores.not_scored) screen.say(sentence);
   if (scores.steps.empty())
     base::fail(base::ErrorKind::data, "{}: no record answers the prediction{}", path.string(),
                scores.not_scored.empty() ? "" : ": " + scores.not_scored.front());
-  screen.say(fmt::format("{} of {} inside the 90 % interval", inside,
-                         base::counted(static_cast<std::int64_t>(scores.steps.size()), "cell")));
+  screen.say("{} of {} inside the 90 % interval", inside,
+             base::counted(static_cast<std::int64_t>(scores.steps.size()), "cell"));
   if (!settings.predict.out.empty())
     base::write_file(settings.predict.out, analysis::with_scores(text, path.string(), scores.steps));
   return inside == scores.steps.size() ? 0 : kDoesNotHold;
@@ -251,8 +250,8 @@ int predict_command(const Settings& settings) {
     say_simulated(analysis::simulated_points(read.model, forecast, kSteps), screen);
   }
   if (calibration)
-    screen.say(fmt::format("the interval's width was set by {} scores: {:.2f} times the model's own",
-                           calibration->scores, calibration->widening));
+    screen.say("the interval's width was set by {} scores: {:.2f} times the model's own", calibration->scores,
+               calibration->widening);
   if (options.out.empty()) return 0;
   std::vector<analysis::PredictionInput> inputs;
   for (const auto& record : read.records) inputs.push_back({record.id, analysis::sha256_of_record(record)});
@@ -264,8 +263,8 @@ int predict_command(const Settings& settings) {
       inputs.push_back({file.filename().string(), base::sha256_of(file)});
   base::write_file(options.out, analysis::to_json(forecast, read.model, inputs, settings.typed,
                                                   measure::version(), measure::utc_now()));
-  screen.say(fmt::format("wrote       {}; once more was measured: paceline predict --score {} RECORDS",
-                         options.out.string(), base::shell_word(options.out.string())));
+  screen.say("wrote       {}; once more was measured: paceline predict --score {} RECORDS",
+             options.out.string(), base::shell_word(options.out.string()));
   return 0;
 }
 

@@ -44,24 +44,23 @@ int make_reference(const Settings& settings, Screen& screen) {
   const auto runs =
       analysis::runs_to_accuracy(read.records, {.accuracy = settings.accuracy, .of_validation = {}});
   const auto curve = analysis::reference_curve(runs, fmt::format("paceline {}", measure::version()));
-  screen.say(fmt::format("reference   {} to {}", curve.points.front().benchmark, target_text(runs.target)));
+  screen.say("reference   {} to {}", curve.points.front().benchmark, target_text(runs.target));
   std::size_t fewest = curve.points.front().epochs.size();
   for (const auto& point : curve.points) {
-    screen.say(fmt::format("batch {}, {}: {}", point.batch,
-                           base::counted(static_cast<std::int64_t>(point.epochs.size()), "run"),
-                           epochs_text(point.epochs)));
+    screen.say("batch {}, {}: {}", point.batch,
+               base::counted(static_cast<std::int64_t>(point.epochs.size()), "run"),
+               epochs_text(point.epochs));
     fewest = std::min(fewest, point.epochs.size());
   }
   for (const auto* sentences : {&read.remarks, &runs.not_used})
     for (const auto& sentence : *sentences) screen.say(sentence);
   base::write_file(options.out, to_json(curve));
   const auto most = static_cast<int>(fewest / 2);
-  screen.say(
-      fmt::format("wrote       {}; {} a batch are checked by: paceline reference check RECORDS --against {}",
-                  options.out.string(),
-                  most > analysis::kFewestRuns ? fmt::format("{} to {} runs", analysis::kFewestRuns, most)
-                                               : fmt::format("{} runs", analysis::kFewestRuns),
-                  base::shell_word(options.out.string())));
+  screen.say("wrote       {}; {} a batch are checked by: paceline reference check RECORDS --against {}",
+             options.out.string(),
+             most > analysis::kFewestRuns ? fmt::format("{} to {} runs", analysis::kFewestRuns, most)
+                                          : fmt::format("{} runs", analysis::kFewestRuns),
+             base::shell_word(options.out.string()));
   return 0;
 }
 
@@ -73,22 +72,22 @@ const char* word_of_reference(ReferenceVerdict verdict) {
 
 void say_batch(const ReferenceCheck& check, Screen& screen) {
   if (check.epochs > 0)
-    screen.say(fmt::format(
-        "batch {}, {}: {:.2f} epochs, the reference {:.2f} {}; {:+.2f} [{:+.2f}, {:+.2f}]: {}", check.batch,
-        base::counted(check.runs, "run"), check.epochs, check.reference,
-        check.below == check.above ? fmt::format("(of {})", check.reference_runs)
-                                   : fmt::format("(between batches {} and {})", check.below, check.above),
-        check.epochs - check.reference, check.low, check.high, word_of_reference(check.verdict)));
+    screen.say("batch {}, {}: {:.2f} epochs, the reference {:.2f} {}; {:+.2f} [{:+.2f}, {:+.2f}]: {}",
+               check.batch, base::counted(check.runs, "run"), check.epochs, check.reference,
+               check.below == check.above
+                   ? fmt::format("(of {})", check.reference_runs)
+                   : fmt::format("(between batches {} and {})", check.below, check.above),
+               check.epochs - check.reference, check.low, check.high, word_of_reference(check.verdict));
   else
-    screen.say(fmt::format("batch {}, {}: {}", check.batch, base::counted(check.runs, "run"),
-                           word_of_reference(check.verdict)));
-  if (!check.not_decided.empty()) screen.say(fmt::format("batch {}: {}.", check.batch, check.not_decided));
-  for (const auto& remark : check.remarks) screen.say(fmt::format("batch {}: {}.", check.batch, remark));
+    screen.say("batch {}, {}: {}", check.batch, base::counted(check.runs, "run"),
+               word_of_reference(check.verdict));
+  if (!check.not_decided.empty()) screen.say("batch {}: {}.", check.batch, check.not_decided);
+  for (const auto& remark : check.remarks) screen.say("batch {}: {}.", check.batch, remark);
   if (check.verdict == ReferenceVerdict::faster && check.remarks.empty())
-    screen.say(fmt::format(
+    screen.say(
         "batch {}: nothing in the records explains this. Look whether the images of training and evaluation are the "
         "same as those of the reference, and none is in both; if it is an improvement, make the reference anew.",
-        check.batch));
+        check.batch);
 }
 
 int check_reference(const Settings& settings, Screen& screen) {
@@ -112,17 +111,17 @@ int check_reference(const Settings& settings, Screen& screen) {
   const auto runs = analysis::runs_to_accuracy(
       read.records,
       curve.target.value_or(analysis::AccuracyTarget{.accuracy = settings.accuracy, .of_validation = {}}));
-  screen.say(fmt::format("reference   {} to {}; batches {} to {}", curve.points.front().benchmark,
-                         target_text(runs.target), curve.points.front().batch, curve.points.back().batch));
+  screen.say("reference   {} to {}; batches {} to {}", curve.points.front().benchmark,
+             target_text(runs.target), curve.points.front().batch, curve.points.back().batch);
   const auto checks = analysis::check_against(curve, runs);
   for (const auto& check : checks) say_batch(check, screen);
   for (const auto* sentences : {&read.remarks, &runs.not_used})
     for (const auto& sentence : *sentences) screen.say(sentence);
   if (!curve.target)
     screen.say(
-        fmt::format("{} is not of 'paceline reference make': that its model, data and evaluations are those "
-                    "of the records is taken for granted.",
-                    options.against.string()));
+        "{} is not of 'paceline reference make': that its model, data and evaluations are those "
+        "of the records is taken for granted.",
+        options.against.string());
   const auto has = [&](auto... verdicts) {
     return std::ranges::any_of(
         checks, [&](const ReferenceCheck& check) { return ((check.verdict == verdicts) || ...); });

@@ -161,9 +161,8 @@ int compare_command(const Settings& settings) {
   const auto times = comparison.number_of(analysis::Change::regressed);
   const auto accuracies = comparison.accuracies_of(analysis::Change::regressed);
   if (times + accuracies == 0) return 0;
-  screen.say(
-      fmt::format("regressed: {} of {} times, {} accuracies; --fail-on regressed ends with exit code {}",
-                  times, comparison.pairs.size(), accuracies, kDoesNotHold));
+  screen.say("regressed: {} of {} times, {} accuracies; --fail-on regressed ends with exit code {}", times,
+             comparison.pairs.size(), accuracies, kDoesNotHold);
   return kDoesNotHold;
 }
 
@@ -210,9 +209,8 @@ int report_command(const Settings& settings) {
   const bool is_shown = written.empty() && !summary;
   if (is_shown) say_report(document, settings.tables, screen);
   if (inputs.tables.empty() || !records.empty())
-    screen.say(fmt::format("{} read", base::counted(records.size(), "record")));
-  if (!inputs.tables.empty())
-    screen.say(fmt::format("{} read", base::counted(inputs.tables.size(), "table")));
+    screen.say("{} read", base::counted(records.size(), "record"));
+  if (!inputs.tables.empty()) screen.say("{} read", base::counted(inputs.tables.size(), "table"));
   if (!is_shown)  // otherwise they are at the top of what is shown
     for (const auto& remark : remarks) screen.say(remark);
   for (const auto& line : written) screen.say(line);

@@ -85,8 +85,8 @@ void list(const Settings& settings, Screen& screen) {
   const auto runs = serve::RunBook(directory).list();
   if (settings.json) return print_json(runs);
   if (runs.empty())
-    return screen.say(fmt::format("no run below {}; 'paceline runs list DIR' looks below another directory",
-                                  directory.string()));
+    return screen.say("no run below {}; 'paceline runs list DIR' looks below another directory",
+                      directory.string());
   std::size_t width = 0;
   for (const auto& run : runs) width = std::max(width, run.id.size());
   for (const auto& run : runs) screen.say(columns(run, width, measure::unix_now()));
@@ -95,7 +95,7 @@ void list(const Settings& settings, Screen& screen) {
 void show(const Run& run, Screen& screen) {
   const auto& status = run.status;
   const auto line = [&](const char* what, const std::string& value) {
-    if (!value.empty()) screen.say(fmt::format("  {:<10} {}", what, value));
+    if (!value.empty()) screen.say("  {:<10} {}", what, value);
   };
   screen.say(base::visible(run.path.string()));
   line("state", fmt::format("{}{}{}", name(run.state), status.reason.empty() ? "" : ": ", status.reason));
@@ -147,7 +147,7 @@ void remove(const Settings& settings, Screen& screen) {
         base::fail(base::ErrorKind::data, "runs rm {}: {}; some of it may be gone", run.path.string(),
                    failed.message());
     }
-    screen.say(fmt::format("removed {}", run.path.string()));
+    screen.say("removed {}", run.path.string());
   }
 }
 

@@ -133,13 +133,13 @@ std::string point_text(const TargetPoint& point, const Money& money) {
 void say_choice(const char* question, const std::optional<TargetChoice>& choice, const TargetAnswer& found,
                 const Money& money, Screen& screen) {
   if (!choice) {
-    screen.say(fmt::format("{:<11} no number of workers", question));
+    screen.say("{:<11} no number of workers", question);
     return;
   }
   const auto& point = *found.at(choice->workers);
-  screen.say(fmt::format("{:<11} {} [{}, {}]: {}, {}{}", question, base::counted(choice->workers, "worker"),
-                         choice->low, choice->high, duration_text(point.time_s), money.text(point.cost),
-                         choice->is_sure ? "" : "; it may miss that"));
+  screen.say("{:<11} {} [{}, {}]: {}, {}{}", question, base::counted(choice->workers, "worker"), choice->low,
+             choice->high, duration_text(point.time_s), money.text(point.cost),
+             choice->is_sure ? "" : "; it may miss that");
 }
 
 void say_answer(const TargetAnswer& found, const analysis::TargetQuestion& asked, const Money& money,
@@ -195,18 +195,17 @@ int target_command(const Settings& settings) {
   if (options.deadline_s > 0) asked.deadline_s = options.deadline_s;
   if (options.budget > 0) asked.budget = options.budget;
   const auto found = analysis::answer(asked);
-  screen.say(fmt::format(
-      "target      {} on {} to {}: {:.4g} (1 + {:.4g} / B) steps, of batches {} to {} (rms {:.1f} %)",
-      curve.model, curve.data, name_of_target(curve), asked.steps.s_min, asked.steps.critical_batch,
-      curve.fit->from_batch, curve.fit->to_batch, 100 * curve.fit->rms));
+  screen.say("target      {} on {} to {}: {:.4g} (1 + {:.4g} / B) steps, of batches {} to {} (rms {:.1f} %)",
+             curve.model, curve.data, name_of_target(curve), asked.steps.s_min, asked.steps.critical_batch,
+             curve.fit->from_batch, curve.fit->to_batch, 100 * curve.fit->rms);
   say_answer(found, asked, money, screen);
   const auto& choice = found.in_time ? found.in_time : found.for_budget ? found.for_budget : found.fastest;
   if (choice) screen.say("train       " + training_line(curve, *found.at(choice->workers)));
   if (choice && ((asked.deadline_s && !found.in_time) || (asked.budget && !found.for_budget)))
     screen.say("Nothing keeps the limit; that command trains the one that comes next to it.");
   if (lacks_link > 0)
-    screen.say(fmt::format("From {} on the network was not measured: give --cluster, or --link.",
-                           base::counted(lacks_link, "worker")));
+    screen.say("From {} on the network was not measured: give --cluster, or --link.",
+               base::counted(lacks_link, "worker"));
   for (const auto& remark : remarks) screen.say(remark);
   const bool is_answered =
       !found.points.empty() && (!asked.deadline_s || found.in_time) && (!asked.budget || found.for_budget);

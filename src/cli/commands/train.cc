@@ -164,9 +164,9 @@ int train_command(const Settings& settings) {
       screen.say(warning->text);
   }
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
-  if (record.status != "complete") screen.say(fmt::format("{}: {}", record.status, record.reason));
-  screen.say(fmt::format("record: {}   (paceline report {} explains it)", path.string(),
-                         base::shell_word(options.out.string())));
+  if (record.status != "complete") screen.say("{}: {}", record.status, record.reason);
+  screen.say("record: {}   (paceline report {} explains it)", path.string(),
+             base::shell_word(options.out.string()));
   for (const auto& line : lines_on_checkpoints(options, record, settings.typed)) screen.say(line);
   const int expected =
       settings.report.bounds.empty()

@@ -207,13 +207,12 @@ int verify_command(const Settings& settings) {
       const char* const word = kStates[static_cast<std::size_t>(state)];
       damaged += state == FileState::damaged ? 1 : 0;
       list.push_back({{"path", path.string()}, {"state", word}, {"why", why}});
-      if (!settings.json)
-        print(fmt::format("{:<8} {}: {}\n", word, base::visible(path.string()), base::visible(why)));
+      if (!settings.json) print("{:<8} {}: {}\n", word, base::visible(path.string()), base::visible(why));
     }
   if (settings.json)
     std::puts(list.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   else if (others > 0)
-    print(fmt::format("{} other files are of kinds that are not checked\n", others));
+    print("{} other files are of kinds that are not checked\n", others);
   std::fflush(stdout);
   if (damaged > 0)
     base::fail(base::ErrorKind::data,

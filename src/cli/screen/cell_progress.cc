@@ -218,12 +218,12 @@ void CellProgress::begin(std::size_t cell, study::Begin how) {
   rate_.clear();
   left_.begin(cell, how);
   if (how == study::Begin::resumed && planned.stage.empty())
-    screen_.say(fmt::format("    {} goes on from its last checkpoint", planned.id));
+    screen_.say("    {} goes on from its last checkpoint", planned.id);
   if (how == study::Begin::again)
     screen_.say(
-        fmt::format("    {} is trained again: it is the best now, and an earlier search here kept only the "
-                    "weights of another",
-                    planned.id));
+        "    {} is trained again: it is the best now, and an earlier search here kept only the "
+        "weights of another",
+        planned.id);
   show();
 }
 
@@ -253,8 +253,7 @@ void CellProgress::count(const measure::Record& record) {
   part.disturbed += !part.is_of_trainings && measure::competitors(record) > 0 ? 1 : 0;
   part.still += !part.is_of_trainings && measure::stood_still(record) ? 1 : 0;
   if (record.status == "complete" || record.status == "skipped") return;
-  if (++part.failed <= kMostFailures)
-    screen_.say(fmt::format("    {} {}: {}", record.id, record.status, record.reason));
+  if (++part.failed <= kMostFailures) screen_.say("    {} {}: {}", record.id, record.status, record.reason);
 }
 
 void CellProgress::take_best(const measure::Record& record) {
@@ -288,8 +287,7 @@ void CellProgress::done(const measure::Record& record) {
   count(record);
   take_best(record);
   if (how_ != study::Begin::kept && record.status == "complete" && seconds >= kLong)
-    screen_.say(
-        fmt::format("    {}: {}, {}", short_name(cells_[cell_]), result_of(record), clock_text(seconds)));
+    screen_.say("    {}: {}, {}", short_name(cells_[cell_]), result_of(record), clock_text(seconds));
   show();
 }
 

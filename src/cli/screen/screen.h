@@ -6,6 +6,8 @@
 /// file, a CI log) only the lines are written. Lines go to standard output, or to standard error if standard
 /// output is reserved for JSON. A run does not wait for whoever reads them (base/line_output.h).
 
+#include <fmt/core.h>
+
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -16,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -91,6 +94,10 @@ class Screen {
 
   /// On a terminal broken between words, elsewhere (a file, a log) one line.
   void say(const std::string& line);
+  template <typename One, typename... More>
+  void say(fmt::format_string<One, More...> format, One&& one, More&&... more) {
+    say(fmt::format(format, std::forward<One>(one), std::forward<More>(more)...));
+  }
   /// Redraws the bar if there is a terminal.
   void draw(const Bar& bar);
   void clear_bar();
@@ -128,6 +135,10 @@ class Screen {
 [[nodiscard]] std::string broken(std::string_view text, int width);
 /// Writes to standard output; on a terminal lines are broken to its width.
 void print(const std::string& text);
+template <typename One, typename... More>
+void print(fmt::format_string<One, More...> format, One&& one, More&&... more) {
+  print(fmt::format(format, std::forward<One>(one), std::forward<More>(more)...));
+}
 /// " scale     ━━━━━━━╸────────────  31/54  weak 2 x 128, repeat 2   34 ms/step   0:41 < 0:19". If it is
 /// wider than `width`, the current activity is left out first, then the rate; the rest is cut.
 [[nodiscard]] std::string bar_text(const Bar& bar, int width);
