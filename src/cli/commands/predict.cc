@@ -211,8 +211,7 @@ int say_scores(const Settings& settings, Screen& screen) {
   if (scores.steps.empty())
     base::fail(base::ErrorKind::data, "{}: no record answers the prediction{}", path.string(),
                scores.not_scored.empty() ? "" : ": " + scores.not_scored.front());
-  screen.say("{} of {} inside the 90 % interval", inside,
-             base::counted(static_cast<std::int64_t>(scores.steps.size()), "cell"));
+  screen.say("{} of {} inside the 90 % interval", inside, base::counted(scores.steps.size(), "cell"));
   if (!settings.predict.out.empty())
     base::write_file(settings.predict.out, analysis::with_scores(text, path.string(), scores.steps));
   return inside == scores.steps.size() ? 0 : kDoesNotHold;

@@ -47,8 +47,7 @@ int make_reference(const Settings& settings, Screen& screen) {
   screen.say("reference   {} to {}", curve.points.front().benchmark, target_text(runs.target));
   std::size_t fewest = curve.points.front().epochs.size();
   for (const auto& point : curve.points) {
-    screen.say("batch {}, {}: {}", point.batch,
-               base::counted(static_cast<std::int64_t>(point.epochs.size()), "run"),
+    screen.say("batch {}, {}: {}", point.batch, base::counted(point.epochs.size(), "run"),
                epochs_text(point.epochs));
     fewest = std::min(fewest, point.epochs.size());
   }

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The remarks of one side, with its name in front.
-void add_remarks(std::vector<std::string>& all, const std::filesystem::path& side,
+void add_remarks(std::vector<std::string>& all, const fs::path& side,
                  const std::vector<std::string>& remarks) {
   for (const auto& remark : remarks) all.push_back(fmt::format("{}: {}", side.string(), remark));
 }
@@ -46,7 +46,7 @@ void require_something_compared(const analysis::RunComparison& comparison) {
 /// The last run before `b` beside it: of its kind, with its model and data.
 ///
 /// Errors   Error(usage) when there is none; Error(data) when there is no `b`
-std::filesystem::path run_before(const std::filesystem::path& b) {
+fs::path run_before(const fs::path& b) {
   if (!fs::exists(b))
     base::fail(base::ErrorKind::data, "compare {0}: there is no such record or directory", b.string());
   auto folder = fs::weakly_canonical(b);
@@ -113,10 +113,8 @@ std::vector<analysis::ScoredPrediction> scored(const std::vector<fs::path>& file
 }
 
 /// The names of two paths that differ: "study-1" and "study-2", or with as many folders as it takes.
-std::pair<std::string, std::string> names_of_sides(const std::filesystem::path& a,
-                                                   const std::filesystem::path& b) {
-  auto [first, second] =
-      std::pair(std::filesystem::weakly_canonical(a), std::filesystem::weakly_canonical(b));
+std::pair<std::string, std::string> names_of_sides(const fs::path& a, const fs::path& b) {
+  auto [first, second] = std::pair(fs::weakly_canonical(a), fs::weakly_canonical(b));
   if (first == second) return {"A", "B"};
   std::string one, other;
   while (one == other && first.has_filename() && second.has_filename()) {
