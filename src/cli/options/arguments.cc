@@ -38,26 +38,30 @@ bool looks_like_option(const std::string& word) {
   base::fail(ErrorKind::usage, "{} {}", bare, why_unknown(name, command));
 }
 
+/// Whether the command is told first what to do.
+bool names_action(const std::vector<std::string>& words, Command command) {
+  const auto actions = actions_of(command);
+  return !words.empty() && std::ranges::find(actions, words.front()) != actions.end();
+}
+
 void take_data_words(const std::vector<std::string>& words, Settings& settings) {
-  if (words.size() == 3 && words[0] == "pack") {
-    settings.data.pack = words[2];
-  } else if (words.size() != 2 || !(words[0] == "info" || words[0] == "verify" || words[0] == "get" ||
-                                    words[0] == "manifest" || words[0] == "stage")) {
+  const bool packs = !words.empty() && words[0] == "pack";
+  if (words.size() != (packs ? 3U : 2U) || !names_action(words, kData))
     base::fail(
         ErrorKind::usage,
         "data takes what to do and a data set: paceline data info|verify {}; paceline data pack "
         "folder:DIR FILE.tar, or SPEC DIR --shards N; paceline data stage SPEC --to DIR; paceline data "
         "manifest folder:DIR; or paceline data get {}",
         data::known_specs(), fmt::join(data::package_names(), "|"));
-  }
+  if (packs) settings.data.pack = words[2];
   settings.data.action = words[0];
   settings.data.spec = words[1];
 }
 
 void take_runs_words(const std::vector<std::string>& words, Settings& settings) {
   auto& runs = settings.runs;
-  const std::vector<std::string> actions{"list", "show", "rm"};
-  if (words.empty() || std::ranges::find(actions, words.front()) == actions.end())
+  const auto actions = actions_of(kRunList);
+  if (!names_action(words, kRunList))
     base::fail(ErrorKind::usage, "runs takes {}{}: paceline runs list [DIR], show RUN.., or rm RUN..",
                fmt::join(actions, ", "),
                words.empty()
@@ -73,17 +77,15 @@ void take_runs_words(const std::vector<std::string>& words, Settings& settings) 
 }
 
 void take_model_words(const std::vector<std::string>& words, Settings& settings) {
-  const std::vector<std::string> actions{"list", "show", "export"};
-  const auto action = words.empty() ? "" : words.front();
-  const auto known = std::ranges::find(actions, action);
-  if (known == actions.end() || words.size() != (known == actions.begin() ? 1U : 2U))
+  const bool is_known = names_action(words, kModel);
+  if (!is_known || words.size() != (words.front() == "list" ? 1U : 2U))
     base::fail(
         ErrorKind::usage,
         "model takes list, show MODEL, or export CHECKPOINT --onnx FILE: paceline model show resnet50; "
         "got {}{}",
         words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " ")),
-        words.empty() || known != actions.end() ? "" : base::suggestion(action, actions));
-  settings.model.action = action;
+        words.empty() || is_known ? "" : base::suggestion(words.front(), actions_of(kModel)));
+  settings.model.action = words.front();
   settings.model.name = words.back();
 }
 
@@ -117,7 +119,7 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
                    settings.command == kPredict ? ", or a table of steps" : "");
       break;
     case kReference:
-      if (words.size() < 2 || (words[0] != "make" && words[0] != "check"))
+      if (words.size() < 2 || !names_action(words, kReference))
         base::fail(ErrorKind::usage, "reference takes make or check, then records of trainings; got {}",
                    words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " ")));
       settings.reference.action = words[0];
@@ -158,9 +160,9 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
     case kData:
       return take_data_words(words, settings);
     case kCompletion:
-      if (words.size() != 1 || std::ranges::find(kShells, words.front()) == kShells.end())
+      if (words.size() != 1 || !names_action(words, kCompletion))
         base::fail(ErrorKind::usage, "completion takes one of {}: paceline completion bash",
-                   fmt::join(kShells, ", "));
+                   fmt::join(actions_of(kCompletion), ", "));
       settings.shell = words.front();
       return;
     case kInit:

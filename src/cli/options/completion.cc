@@ -26,16 +26,6 @@ std::string names_to_type(Command command) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-/// The words that a command accepts before options; empty: file names.
-std::vector<std::string> first_of(Command command) {
-  if (command == kCompletion) return {kShells.begin(), kShells.end()};
-  if (command == kRunList) return {"list", "show", "rm"};
-  if (command == kModel) return {"list", "show", "export"};
-  if (command == kReference) return {"make", "check"};
-  if (command == kData) return {"info", "verify", "pack", "stage", "manifest", "get"};
-  return {};
-}
-
 std::string names_of(std::span<const CommandRow> commands) {
   std::vector<std::string_view> names;
   for (const auto& one : commands) names.push_back(one.name);
@@ -62,7 +52,7 @@ _paceline() {{
       names_of(commands));
   for (const auto& one : commands)
     text += fmt::format("    {}) names='{}' takes='{}' first='{}' ;;\n", one.name, names_to_type(one.command),
-                        names_with_a_value(one.command), fmt::join(first_of(one.command), " "));
+                        names_with_a_value(one.command), fmt::join(actions_of(one.command), " "));
   text += R"(  esac
   if [[ " $takes " == *" $before "* ]]; then
     case $before in
@@ -133,7 +123,7 @@ std::string zsh_script(std::span<const CommandRow> commands) {
       text += fmt::format("      '{}--{}[{}]{}' \\\n", option.rules.is_list ? "*" : "", form.name,
                           quoted(form.help, "[]\\"), value);
     }
-    const auto first = first_of(one.command);
+    const auto first = actions_of(one.command);
     text += first.empty() ? "      '*:file:_files' ;;\n"
                           : fmt::format("      '1:what:({})' '*:file:_files' ;;\n", fmt::join(first, " "));
   }
@@ -162,7 +152,7 @@ end
     text += fmt::format("complete -c paceline -n __paceline_is -f -a {} -d '{}'\n", one.name,
                         quoted(beginning_of(std::string(one.summary)), ""));
   for (const auto& one : commands)
-    if (const auto first = first_of(one.command); !first.empty())
+    if (const auto first = actions_of(one.command); !first.empty())
       text += fmt::format("complete -c paceline -n '__paceline_is {}' -a '{}'\n", one.name,
                           fmt::join(first, " "));
   for (const auto& option : options()) {
@@ -189,6 +179,15 @@ end
 }
 
 }  // namespace
+
+std::vector<std::string> actions_of(Command command) {
+  if (command == kCompletion) return {"bash", "zsh", "fish"};
+  if (command == kRunList) return {"list", "show", "rm"};
+  if (command == kModel) return {"list", "show", "export"};
+  if (command == kReference) return {"make", "check"};
+  if (command == kData) return {"info", "verify", "pack", "stage", "manifest", "get"};
+  return {};
+}
 
 std::vector<std::string> words_of_value(const Option& option) {
   constexpr std::string_view kOfWords = "abcdefghijklmnopqrstuvwxyz0123456789-";

@@ -3,7 +3,6 @@
 /// Makes shell completion scripts for paceline: commands, their options, and words that an option accepts.
 /// Made from the tables of commands and options; pure functions.
 
-#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,10 +20,10 @@ struct CommandRow {
   int (*run)(const Settings&);
 };
 
-/// The shells with a completion script.
-inline constexpr std::array<std::string_view, 3> kShells{"bash", "zsh", "fish"};
+/// The words of which a command takes one first, "list", "show", "rm"; empty if it takes files or nothing.
+[[nodiscard]] std::vector<std::string> actions_of(Command command);
 
-/// The script for `shell`, one of kShells. After "--" of launch and sbatch it completes the
+/// The script for `shell`, one of actions_of(kCompletion). After "--" of launch and sbatch it completes the
 /// command that they start. For options that accept anything it completes file names.
 [[nodiscard]] std::string completion_script(const std::string& shell, std::span<const CommandRow> commands);
 
