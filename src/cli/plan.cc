@@ -154,7 +154,7 @@ void plan_cells(const train::Backend& backend, const KnownTimes& times, Plan& pl
       add_cell(of_cell, cell, plan);
     } catch (const base::Error& error) {
       if (cell.is_spare) continue;
-      if (plan.cells.size() == 1 || error.kind() != base::ErrorKind::usage) throw;
+      if (plan.cells.size() == 1 || error.kind() != ErrorKind::usage) throw;
       if (!impossible) impossible = error;
       cell.skip = error.what();
     }
@@ -380,7 +380,7 @@ int show_plan(const Settings& settings, const std::vector<study::PlannedCell>& g
   const KnownTimes times({directory, "paceline-out"});
   Plan plan{.settings = settings, .cells = given};
   plan_cells(backend, times, plan);
-  if (!plan.largest && !plan.excess.empty()) base::fail(base::ErrorKind::device, "{}", plan.excess);
+  if (!plan.largest && !plan.excess.empty()) base::fail(ErrorKind::device, "{}", plan.excess);
   const auto out = written(plan, directory);
   if (settings.json)
     std::printf("%s\n", out.json.dump(2).c_str());

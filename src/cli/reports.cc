@@ -127,7 +127,7 @@ void look_into(const fs::path& directory, RecordPaths& found) {
   std::sort(here.records.begin(), here.records.end());
   std::sort(here.lost.begin(), here.lost.end());
   if (here.records.empty())
-    base::fail(base::ErrorKind::data,
+    base::fail(ErrorKind::data,
                "{}: it holds no record; train writes record.json, the others records/*.json in their --out "
                "directory{}",
                directory.string(),
@@ -144,7 +144,7 @@ RecordPaths look_for_records(const std::vector<fs::path>& paths) {
   for (const auto& path : paths) {
     std::error_code unreadable;
     if (!fs::exists(path, unreadable))
-      base::fail(base::ErrorKind::data,
+      base::fail(ErrorKind::data,
                  "{}: there is no such record or directory; train and study name theirs at the end",
                  path.string());
     if (fs::is_directory(path))
@@ -268,12 +268,12 @@ OutputDirectory::OutputDirectory(const fs::path& path) : path_(path) {
   base::end_of_links(path);  // another user may have put a link there meanwhile
   if (!failed && ::access(path.c_str(), W_OK | X_OK) != 0) failed = {errno, std::generic_category()};
   if (failed)
-    base::fail(base::ErrorKind::data, "--out {}: cannot be written to: {}; give another directory",
-               path.string(), failed.message());
+    base::fail(ErrorKind::data, "--out {}: cannot be written to: {}; give another directory", path.string(),
+               failed.message());
   lock_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ >= 0 && !lock_it()) {
     ::close(lock_);
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "--out {}: another run is writing to it; wait for its end, or give another --out",
                path.string());
   }
@@ -306,7 +306,7 @@ std::string OutputDirectory::follow() {
   ::close(std::exchange(lock_, made_again));
   if (!lock_it())
     base::fail(
-        base::ErrorKind::data,
+        ErrorKind::data,
         "--out {}: the directory was {} while this run wrote to it, and another run writes to one of that name "
         "now: this run ends, so that neither writes over the other",
         path_.string(), what);
@@ -326,8 +326,8 @@ void require_output_directory(const fs::path& path) {
                      : ::access(there.c_str(), W_OK | X_OK) != 0 ? errno
                                                                  : 0;
   if (reason != 0)
-    base::fail(base::ErrorKind::data, "--out {}: cannot be written to: {}; give another directory",
-               path.string(), std::error_code(reason, std::generic_category()).message());
+    base::fail(ErrorKind::data, "--out {}: cannot be written to: {}; give another directory", path.string(),
+               std::error_code(reason, std::generic_category()).message());
   if (fs::is_directory(path, unknown)) const OutputDirectory free(path);  // which makes nothing then
 }
 

@@ -66,7 +66,7 @@ void require_same_cells(const cluster::Session& session, const std::vector<study
   for (std::size_t process = 0; process < all.size(); ++process)
     if (all[process] != all[0])
       base::fail(
-          base::ErrorKind::comm,
+          ErrorKind::comm,
           "process {} on {} would run other cells than process 0: their hosts differ in memory, cores or "
           "data; give --batches and --workers as lists",
           process, session.members()[process].host);
@@ -105,8 +105,8 @@ void require_a_figure(const std::vector<measure::Record>& records) {
   };
   if (with("complete") != records.end()) return;
   if (const auto failed = with("failed"); failed != records.end())
-    base::fail(base::ErrorKind::device, "every cell failed; the first: {}", failed->reason);
-  base::fail(base::ErrorKind::usage, "no cell can be run; the first: {}", records.front().reason);
+    base::fail(ErrorKind::device, "every cell failed; the first: {}", failed->reason);
+  base::fail(ErrorKind::usage, "no cell can be run; the first: {}", records.front().reason);
 }
 
 /// Writes the report to the screen (its beginning, with --tables all of it, with --json the records to

@@ -53,7 +53,7 @@ int classify_command(const Settings& settings) {
   std::optional<Submission> submission;
   if (!settings.submission_columns.empty() || !settings.sample_submission.empty()) {
     if (out.empty())
-      base::fail(base::ErrorKind::usage, "--{} is about the table of --out; add --out FILE.csv",
+      base::fail(ErrorKind::usage, "--{} is about the table of --out; add --out FILE.csv",
                  settings.submission_columns.empty() ? "sample-submission" : "columns");
     submission.emplace(settings.submission_columns, settings.sample_submission);
     request.top = std::numeric_limits<int>::max();
@@ -120,7 +120,7 @@ int classify_command(const Settings& settings) {
                                "classified",
                                unread, unread == 1 ? "is" : "are",
                                done == 1 ? "other image is" : fmt::format("other {} images are", done)));
-  return static_cast<int>(base::ErrorKind::data);
+  return static_cast<int>(ErrorKind::data);
 }
 
 }  // namespace paceline::cli

@@ -264,7 +264,7 @@ std::string fit_line(const measure::LinkFitRecord& fit, const measure::Record& r
 void refuse_another_record(const std::filesystem::path& out) {
   std::error_code unreadable;
   if (std::filesystem::exists(out / "record.json", unreadable))
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "--out {}: holds another run's record.json; give another --out, or move it away",
                out.string());
 }
@@ -273,7 +273,7 @@ int workers_among(const Settings& settings, const train::ProcessPlacement& place
   const int workers =
       settings.is_given("workers") || place.processes == 1 ? settings.train.workers : place.processes;
   if (workers % place.processes != 0)
-    base::fail(base::ErrorKind::usage, "--workers {} must be a multiple of the {} processes", workers,
+    base::fail(ErrorKind::usage, "--workers {} must be a multiple of the {} processes", workers,
                place.processes);
   return workers;
 }
@@ -427,7 +427,7 @@ int comm_command(const Settings& settings) {
   screen.say("record: {}   (paceline report {} shows it as tables{})", path.string(),
              base::shell_word(out.string()), settings.tables ? "" : "; --tables prints each size");
   if (record.status != "complete")
-    base::fail(base::ErrorKind::comm, "a collective gave a wrong result (NO in its row); please report it");
+    base::fail(ErrorKind::comm, "a collective gave a wrong result (NO in its row); please report it");
   return 0;
 }
 

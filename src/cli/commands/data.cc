@@ -30,9 +30,9 @@ data::Package find_package(const std::string& name, const std::string& from) {
   const auto& table = data::packages();
   const auto found = std::find_if(table.begin(), table.end(), [&](const auto& p) { return p.name == name; });
   if (const auto how = data::how_to_get(name); found == table.end() && !how.empty())
-    base::fail(base::ErrorKind::usage, "data get: there is no package '{}': {}", name, how);
+    base::fail(ErrorKind::usage, "data get: there is no package '{}': {}", name, how);
   if (found == table.end())
-    base::fail(base::ErrorKind::usage, "data get: there is no package '{}'{}", name,
+    base::fail(ErrorKind::usage, "data get: there is no package '{}'{}", name,
                base::suggestion(name, data::package_names()));
   data::Package package = *found;
   if (!from.empty())
@@ -97,8 +97,8 @@ Census take_census(const data::Dataset& set, int classes, const char* name) {
   for (std::int64_t index = 0; index < set.size(); ++index) {
     const auto label = set.read(index, pixels);
     if (label < 0 || label >= classes)
-      base::fail(base::ErrorKind::data, "{} set: sample {} has label {}, and labels go from 0 to {}", name,
-                 index, label, classes - 1);
+      base::fail(ErrorKind::data, "{} set: sample {} has label {}, and labels go from 0 to {}", name, index,
+                 label, classes - 1);
     ++census.per_class[static_cast<std::size_t>(label)];
     census.hashes.push_back(std::hash<std::string_view>{}(as_view(pixels)));
     for (std::size_t i = 0; i < pixels.size(); ++i) {
@@ -169,15 +169,15 @@ void refuse_unread(const Settings& settings) {
   for (const auto& [option, action, with] : kReadings) {
     if (!settings.is_given(option)) continue;
     if (settings.data.action != action)
-      base::fail(base::ErrorKind::usage, "--{} is for data {}, not for data {}; leave it out", option.key(),
-                 action, settings.data.action);
+      base::fail(ErrorKind::usage, "--{} is for data {}, not for data {}; leave it out", option.key(), action,
+                 settings.data.action);
     if (!settings.is_given(with))
-      base::fail(base::ErrorKind::usage, "--{} is read with --{} alone; add that, or leave it out",
-                 option.key(), with.key());
+      base::fail(ErrorKind::usage, "--{} is read with --{} alone; add that, or leave it out", option.key(),
+                 with.key());
   }
   if (settings.data.shards > 0 && settings.data.decoded)
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "--decoded stores pixels in one file, but --shards keeps the images' own files; leave one out");
 }
 
@@ -230,11 +230,11 @@ int data_command(const Settings& settings) {
                                             : describe_images(source, images);
   }
   if (!settings.data.list.empty())
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "--list names images in files, but '{}' holds its images in arrays; leave it out",
                source.spec);
   if (settings.data.action == "pack")
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "data pack into one file is for image folders; '{}' has one file for all images already; "
                "--shards N packs any data set",
                source.spec);

@@ -82,7 +82,7 @@ int pack_into_shards(const Settings& settings, const data::Source& source) {
 int stage_data(const Settings& settings) {
   const auto& asked = settings.data;
   if (asked.to.empty())
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "data stage copies the files of '{}' to a directory of this host; name it: --to DIR",
                asked.spec);
   const cluster::Interrupt interrupt;

@@ -198,7 +198,7 @@ int verify_images(const data::Source& source, const std::vector<ImagePart>& part
   findings.write(list);
   std::fflush(stdout);
   if (broken > 0)
-    base::fail(base::ErrorKind::data,
+    base::fail(ErrorKind::data,
                "{}: {} of {} images are broken; replace them, or train with --bad-images skip", source.spec,
                broken, images);
   print("all {} images decode, in {:.1f} s\n", images, base::seconds_since(started));
@@ -210,7 +210,7 @@ int write_image_manifest(const std::string& text) {
   const auto spec = data::parse_spec(text);
   std::error_code unknown;
   if (spec.name != "folder" || !std::filesystem::is_directory(spec.directory, unknown))
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "data manifest is for a folder of images, folder:DIR, but '{}' is not one that exists", text);
   const auto scan = data::write_manifest(spec.directory);
   print("{}/{}: {} images in {} folders, in {:.1f} s\n", spec.directory, data::kManifestName,
@@ -243,7 +243,7 @@ int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
         }
       } catch (const data::BrokenImage& broken) {
         base::fail(
-            base::ErrorKind::data,
+            ErrorKind::data,
             "{}: the image cannot be decoded: {}; replace it, or pack without such images: --bad-images skip",
             part.set->name(i), broken.what());
       }

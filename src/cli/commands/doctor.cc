@@ -214,7 +214,7 @@ void require_possible_batch(const std::string& model, const graph::Graph& graph,
       10 * static_cast<double>(measure::available_memory_bytes());  // a device may have more than the host
   if (least > memory)
     base::fail(
-        base::ErrorKind::device,
+        ErrorKind::device,
         "--kernels {}: with local batch {} its largest layer alone takes {:.0f} GB; give a smaller --local-batch",
         model, batch, base::gigabytes(least));
 }
@@ -230,7 +230,7 @@ void require_memory(const Settings& settings, const graph::Graph& graph) {
   const bool is_apart = device && device->memory_bytes > 0;
   if (is_apart && plan.total_bytes(Place::device) > device->free_memory_bytes)
     base::fail(
-        base::ErrorKind::device,
+        ErrorKind::device,
         "--kernels {}: with local batch {} it takes {:.2f} GB of the memory of {}, of which {:.2f} GB are "
         "free; give a smaller --local-batch or a smaller model",
         model, how.batch, base::gigabytes(plan.total_bytes(Place::device)), device->name,
@@ -240,7 +240,7 @@ void require_memory(const Settings& settings, const graph::Graph& graph) {
       std::min(measure::available_memory_bytes(), measure::address_space_left()) + measure::resident_bytes();
   if (needed > usable)
     base::fail(
-        base::ErrorKind::device,
+        ErrorKind::device,
         "--kernels {}: with local batch {} it takes {:.2f} GB of memory and this process may use {:.2f} GB; "
         "give a smaller --local-batch or a smaller model",
         model, how.batch, base::gigabytes(needed), base::gigabytes(usable));

@@ -26,7 +26,7 @@ void require_known(const Settings& settings) {
                                          std::pair{measure::Setting("data"), "--data cifar10:DIR"},
                                          std::pair{measure::Setting("precision"), "--precision fp32"}})
     if (!settings.is_given(setting))
-      base::fail(base::ErrorKind::usage,
+      base::fail(ErrorKind::usage,
                  "evaluate {}: neither a record.json beside it nor the checkpoint says with which {} it was "
                  "trained; give it, as in {}",
                  checkpoint, setting.key(), example);

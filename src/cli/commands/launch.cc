@@ -86,7 +86,7 @@ std::vector<std::string> child_of(const Settings& settings, const cluster::Launc
     try {
       (void)comm::address_of_interface(options.interface);
     } catch (const base::Error& error) {
-      base::fail(base::ErrorKind::usage, "{}", error.what());  // reported once, and not as a lost process
+      base::fail(ErrorKind::usage, "{}", error.what());  // reported once, and not as a lost process
     }
   }
   words.insert(words.begin() + 1, {"--interface", options.interface});
@@ -131,7 +131,7 @@ int launch_command(const Settings& settings) {
   const bool trains = settings.child.front() == "train";  // a study keeps its cells in any case
   if (options.restarts > 0 && trains && settings.child_out.empty())
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "--restarts continues from the last checkpoint, so it must know where it is: train ... --out DIR");
   options.as_root = ::geteuid() == 0;
   options.oversubscribe = options.hosts.empty() && std::getenv("SLURM_NTASKS") == nullptr &&

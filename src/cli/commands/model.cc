@@ -127,11 +127,11 @@ void require_own_options(const Settings& settings) {
         std::pair{Setting("precision"), false}, std::pair{Setting("threads"), false},
         std::pair{Setting("local-batch"), false}})
     if (settings.is_given(setting) && is_of_export != is_export)
-      base::fail(base::ErrorKind::usage, "model {}: --{} {}", settings.model.action, setting.key(),
+      base::fail(ErrorKind::usage, "model {}: --{} {}", settings.model.action, setting.key(),
                  is_export ? "is of model show, and exporting reads none of it; leave it out"
                            : "is for a checkpoint: paceline model export CHECKPOINT --onnx FILE");
   if (is_export && settings.model.onnx.empty())
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "model export: say which file to write: paceline model export {} --onnx model.onnx",
                base::shell_word(settings.model.name));
 }

@@ -25,7 +25,7 @@ namespace {
 void require_new_file(const std::filesystem::path& file) {
   base::require_directory_of(file, "--onnx");
   if (std::filesystem::exists(file))
-    base::fail(base::ErrorKind::data,
+    base::fail(ErrorKind::data,
                "--onnx {}: is there already, and an export replaces nothing; remove it or give another file",
                file.string());
 }

@@ -130,7 +130,7 @@ ReadInputs read_model(const Settings& settings) {
   auto inputs = read_inputs(settings.report.records, false);
   if (!inputs.tables.empty()) {
     if (!inputs.records.records.empty() || inputs.tables.size() > 1)
-      base::fail(base::ErrorKind::usage,
+      base::fail(ErrorKind::usage,
                  "a prediction is made from records, or from one table; give the files of one of them");
     read.model = step_model_of(inputs.tables.front());
     return read;
@@ -144,7 +144,7 @@ ReadInputs read_model(const Settings& settings) {
 analysis::StepRequest step_request(const Settings::Predict& options, const StepModel& model) {
   const bool is_strong = options.is_strong || options.global_batch > 0;
   if (is_strong && options.local_batch > 0)
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "--local-batch belongs to weak scaling; give --global-batch with --scaling strong");
   analysis::StepRequest request{.mode = is_strong ? analysis::Mode::strong : analysis::Mode::weak,
                                 .batch = model.usual_batch() * (is_strong ? model.fewest() : 1)};
@@ -183,7 +183,7 @@ void refuse_what_scores_leave(const Settings& settings) {
   if (!options.calibrate_by.empty()) unused = "calibrate-by";
   if (!unused.empty())
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "--score compares records with the prediction as it was made, without --{}; leave it out, or make another prediction",
         unused);
 }
@@ -209,7 +209,7 @@ int say_scores(const Settings& settings, Screen& screen) {
   }
   for (const auto& sentence : scores.not_scored) screen.say(sentence);
   if (scores.steps.empty())
-    base::fail(base::ErrorKind::data, "{}: no record answers the prediction{}", path.string(),
+    base::fail(ErrorKind::data, "{}: no record answers the prediction{}", path.string(),
                scores.not_scored.empty() ? "" : ": " + scores.not_scored.front());
   screen.say("{} of {} inside the 90 % interval", inside, base::counted(scores.steps.size(), "cell"));
   if (!settings.predict.out.empty())
@@ -225,7 +225,7 @@ int predict_command(const Settings& settings) {
   for (const auto& path : settings.report.records)
     if (data::is_image_name(path.string()))
       base::fail(
-          base::ErrorKind::usage,
+          ErrorKind::usage,
           "predict says how long steps of more workers take; 'paceline classify CHECKPOINT {}' says what "
           "an image shows",
           base::shell_word(path.string()));

@@ -53,8 +53,8 @@ int workers_of(const Row& row) {
   constexpr double kMost = 1 << 20;
   const double workers = row.value("workers").value_or(1);
   if (!(workers >= 1 && workers <= kMost && workers == std::floor(workers)))
-    base::fail(base::ErrorKind::data, "{}: workers must be a whole number from 1 to {}, got {}", row.name(),
-               kMost, workers);
+    base::fail(ErrorKind::data, "{}: workers must be a whole number from 1 to {}, got {}", row.name(), kMost,
+               workers);
   return static_cast<int>(workers);
 }
 
@@ -93,7 +93,7 @@ void require_one_text(const std::vector<const Row*>& rows, const table::Table& t
     if (!row->knows(column)) continue;
     if (known != nullptr && known->text(column) != row->text(column))
       base::fail(
-          base::ErrorKind::data,
+          ErrorKind::data,
           "{}: the rows are of two texts in the column {}: '{}' in line {} and '{}' in line {}; a prediction is "
           "of one: leave the others out",
           table.where, column.name(), known->text(column), known->line, row->text(column), row->line);
@@ -110,8 +110,8 @@ std::vector<analysis::TimedAllReduce> timed_of(const table::Table& table) {
       timed.push_back({.ranks = workers_of(row), .bytes = *bytes, .seconds = *seconds});
   }
   if (timed.empty())
-    base::fail(base::ErrorKind::data,
-               "{}: has no timed all-reduces: a row needs message_bytes, time_s and workers", table.where);
+    base::fail(ErrorKind::data, "{}: has no timed all-reduces: a row needs message_bytes, time_s and workers",
+               table.where);
   return timed;
 }
 
@@ -130,7 +130,7 @@ TimedLink timed_of(const measure::Record& record, const std::string& where) {
                               .bytes = static_cast<double>(one.bytes),
                               .seconds = measure::quantile(one.seconds, 0.5)});
   if (link.timed.empty() || record.workers < 2)
-    base::fail(base::ErrorKind::data, "{}: has no timed all-reduces: --link takes a record of paceline comm",
+    base::fail(ErrorKind::data, "{}: has no timed all-reduces: --link takes a record of paceline comm",
                where);
   if (const auto* text = measure::find_text(record.settings, "emulate-link");
       text != nullptr && !text->empty())
@@ -153,7 +153,7 @@ StepModel step_model_of(const table::Table& table) {
   for (const auto& row : table.rows)
     if (step_time(row)) rows.push_back(&row);
   if (rows.empty())
-    base::fail(base::ErrorKind::data,
+    base::fail(ErrorKind::data,
                "{}: no row has the time of a step: time_s with time_of = step, or rate_per_s with a batch",
                table.where);
   for (const table::Column column :
@@ -169,8 +169,8 @@ StepModel step_model_of(const table::Table& table) {
       return one.workers == step.workers && one.batch == step.batch;
     });
     if (same != model.steps.end())
-      base::fail(base::ErrorKind::data, "{}: {} and {} are of {} workers at one batch; leave one out",
-                 table.where, same->name, step.name, step.workers);
+      base::fail(ErrorKind::data, "{}: {} and {} are of {} workers at one batch; leave one out", table.where,
+                 same->name, step.name, step.workers);
     model.steps.push_back(std::move(step));
   }
   std::stable_sort(model.steps.begin(), model.steps.end(), [](const auto& a, const auto& b) {

@@ -34,11 +34,11 @@ int make_reference(const Settings& settings, Screen& screen) {
   const auto& options = settings.reference;
   if (options.out.empty() || settings.accuracy <= 0)
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "reference make needs {}: paceline reference make RECORDS --accuracy 0.97 --out reference.json",
         options.out.empty() ? "the file to write, --out" : "the accuracy to be reached, --accuracy");
   if (!options.against.empty())
-    base::fail(base::ErrorKind::usage, "--against belongs to reference check; make writes --out");
+    base::fail(ErrorKind::usage, "--against belongs to reference check; make writes --out");
   base::require_directory_of(options.out, "--out");
   const auto read = read_records(settings.report.records);
   const auto runs =
@@ -93,17 +93,17 @@ int check_reference(const Settings& settings, Screen& screen) {
   const auto& options = settings.reference;
   if (options.against.empty())
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "reference check needs the reference: paceline reference check RECORDS --against reference.json");
   if (!options.out.empty())
-    base::fail(base::ErrorKind::usage, "--out belongs to reference make; check writes nothing");
+    base::fail(ErrorKind::usage, "--out belongs to reference make; check writes nothing");
   const auto curve =
       analysis::reference_from_json(base::read_file(options.against), options.against.string());
   if (curve.target && settings.accuracy > 0 && settings.accuracy != curve.target->accuracy)
-    base::fail(base::ErrorKind::usage, "--accuracy {:g}: the reference {} is to {:g}; leave it out",
+    base::fail(ErrorKind::usage, "--accuracy {:g}: the reference {} is to {:g}; leave it out",
                settings.accuracy, options.against.string(), curve.target->accuracy);
   if (!curve.target && settings.accuracy <= 0)
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "{} does not say which accuracy its trainings reached; give it, as in --accuracy 0.759",
                options.against.string());
   const auto read = read_records(settings.report.records);

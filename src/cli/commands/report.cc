@@ -36,10 +36,10 @@ void require_something_compared(const analysis::RunComparison& comparison) {
   if (any) return;
   if (comparison.pairs.empty())
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "--fail-on regressed: nothing was compared, since no cell was measured on both sides; give two "
         "studies of the same batches and workers");
-  base::fail(base::ErrorKind::usage, "--fail-on regressed: nothing was compared; the first cell, {}: {}",
+  base::fail(ErrorKind::usage, "--fail-on regressed: nothing was compared; the first cell, {}: {}",
              comparison.pairs.front().name, comparison.pairs.front().refusals.front());
 }
 
@@ -48,7 +48,7 @@ void require_something_compared(const analysis::RunComparison& comparison) {
 /// Errors   Error(usage) when there is none; Error(data) when there is no `b`
 fs::path run_before(const fs::path& b) {
   if (!fs::exists(b))
-    base::fail(base::ErrorKind::data, "compare {0}: there is no such record or directory", b.string());
+    base::fail(ErrorKind::data, "compare {0}: there is no such record or directory", b.string());
   auto folder = fs::weakly_canonical(b);
   if (fs::is_regular_file(folder)) folder = folder.parent_path();
   if (folder.filename() == "records") folder = folder.parent_path();
@@ -64,7 +64,7 @@ fs::path run_before(const fs::path& b) {
   }
   if (found == nullptr)
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "compare {}: no earlier run of its kind, model and data is beside it in {}; give both: paceline "
         "compare A B",
         b.string(), folder.parent_path().string());
@@ -73,7 +73,7 @@ fs::path run_before(const fs::path& b) {
 
 [[noreturn]] void refuse_without_records(const fs::path& prediction) {
   base::fail(
-      base::ErrorKind::usage,
+      ErrorKind::usage,
       "{} is a prediction: give the records that were measured since beside it; 'paceline predict --score' prints "
       "its scores alone",
       prediction.string());

@@ -29,7 +29,7 @@ using cluster::run_in_shell;
 std::string output_of(const std::string& line) {
   auto output = run_in_shell(line);
   if (output.code != 0)
-    base::fail(base::ErrorKind::comm,
+    base::fail(ErrorKind::comm,
                "sbatch: '{}' ended with {} (see above); is this a host from which jobs are submitted?", line,
                output.code);
   return std::move(output.text);
@@ -54,7 +54,7 @@ std::string ask_the_queue(const std::string& job, int looks) {
 /// --status: the job's place in the queue, or where to look when it has left it.
 int show_status(const std::string& job) {
   if (run_in_shell("command -v squeue > /dev/null 2>&1").code != 0)
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "sbatch --status {}: squeue is not installed here; ask on a host of the cluster", job);
   const auto queue = ask_the_queue(job, 1);
   std::printf("%s\n",

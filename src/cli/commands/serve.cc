@@ -75,11 +75,11 @@ struct Token {
 Token token_of(const Settings::Serve& asked) {
   if (asked.has_no_token) {
     if (!asked.token_file.empty() || !asked.token.empty())
-      base::fail(base::ErrorKind::usage, "--no-token and {} contradict each other; give one of them",
+      base::fail(ErrorKind::usage, "--no-token and {} contradict each other; give one of them",
                  asked.token.empty() ? "--token-file" : "--token");
     if (!serve::is_loopback(asked.host))
       base::fail(
-          base::ErrorKind::usage,
+          ErrorKind::usage,
           "--no-token: everyone who reaches {} could read all runs; leave it out, or serve at 127.0.0.1",
           asked.host);
     return {};
@@ -89,7 +89,7 @@ Token token_of(const Settings::Serve& asked) {
   if (const char* const variable = std::getenv("PACELINE_TOKEN"); variable != nullptr && *variable != '\0') {
     const std::string token = variable;
     if (token.size() < kShortestToken)
-      base::fail(base::ErrorKind::usage,
+      base::fail(ErrorKind::usage,
                  "the environment variable PACELINE_TOKEN must have at least {} characters, "
                  "but has {}",
                  kShortestToken, token.size());
@@ -120,7 +120,7 @@ int serve_command(const Settings& settings) {
   const auto& asked = settings.serve;
   std::error_code unreadable;
   if (serve::has_http_server() && !fs::is_directory(asked.directory, unreadable))
-    base::fail(base::ErrorKind::data, "serve: there is no directory {}; give the one where runs are",
+    base::fail(ErrorKind::data, "serve: there is no directory {}; give the one where runs are",
                asked.directory.string());
   Screen screen(false);
   const bool is_private = serve::is_loopback(asked.host);

@@ -31,20 +31,19 @@ const StepsToTarget& chosen_curve(const std::vector<StepsToTarget>& curves, doub
     if (curve.quantity != "accuracy" || std::abs(curve.value - accuracy) > 1e-9) continue;
     if (chosen != nullptr)
       base::fail(
-          base::ErrorKind::data,
+          ErrorKind::data,
           "the records have two curves to accuracy {:g}: {} on {} ({}) and {} on {} ({}); give the records of one",
           accuracy, chosen->model, chosen->data, chosen->differs, curve.model, curve.data, curve.differs);
     chosen = &curve;
   }
   if (chosen == nullptr)
     base::fail(
-        base::ErrorKind::data,
+        ErrorKind::data,
         "no training of these records was to accuracy {:g}{}; converge --compare batches --target accuracy={:g} "
         "measures how many steps it takes at each batch",
         accuracy, known.empty() ? "" : fmt::format(", but to {}", known), accuracy);
   if (!chosen->fit)
-    base::fail(base::ErrorKind::data, "the steps to accuracy {:g} follow no curve: {}", accuracy,
-               chosen->no_fit);
+    base::fail(ErrorKind::data, "the steps to accuracy {:g} follow no curve: {}", accuracy, chosen->no_fit);
   return *chosen;
 }
 
@@ -165,7 +164,7 @@ int target_command(const Settings& settings) {
   const auto& options = settings.target;
   if (settings.accuracy <= 0)
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "target needs the accuracy to be reached: paceline target RECORDS --accuracy 0.94 --workers 1:64");
   const auto read = read_records(settings.report.records);
   const auto cells = analysis::make_cells(read.records);
@@ -174,7 +173,7 @@ int target_command(const Settings& settings) {
   const auto model = analysis::step_model(cells);
   if (model.subject.model != curve.model || model.subject.data != curve.data)
     base::fail(
-        base::ErrorKind::data,
+        ErrorKind::data,
         "the steps to accuracy {:g} are of {} on {}, but the timed steps of {} on {}; give the records of one",
         settings.accuracy, curve.model, curve.data, model.subject.model, model.subject.data);
   std::vector<std::string> remarks;

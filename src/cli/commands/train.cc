@@ -52,7 +52,7 @@ std::vector<int> choose_processes(const Settings& settings, const train::Options
   cluster::Session* const session = settings.session;
   if (!settings.is_given("placement")) return {};
   if (settings.study.placements.size() > 1)
-    base::fail(base::ErrorKind::usage, "--placement both: a training runs once; give packed or spread");
+    base::fail(ErrorKind::usage, "--placement both: a training runs once; give packed or spread");
   if (session == nullptr || options.workers >= session->place().processes) return {};
   auto processes = processes_for(options.workers, options.placement, session->members());
   session->processes().regroup(processes);
@@ -116,15 +116,15 @@ int train_command(const Settings& settings) {
   if (settings.plan && !settings.is_given("workers")) options.workers = settings.planned_processes;
   const auto emulation = cluster::emulation_of(options);
   if (emulation.straggler && emulation.straggler->rank >= options.workers)
-    base::fail(base::ErrorKind::usage, "--emulate-straggler {}: there are {} workers, ranks 0 to {}",
+    base::fail(ErrorKind::usage, "--emulate-straggler {}: there are {} workers, ranks 0 to {}",
                options.emulate_straggler, options.workers, options.workers - 1);
   if (options.resume_auto && options.out.empty())
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "--resume auto continues what is in the run's own directory; name it: --out DIR");
   const auto processes = choose_processes(settings, options);
   if (session != nullptr && !session->is_first()) return follow_session(options, *session, processes);
   if (options.gradients_as_bf16 && session == nullptr)
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "--gradients-as bf16 applies to messages between processes, but this run is one process, "
                "whose workers share memory; start several (docs/processes.md), or leave it out");
   if (settings.plan) {

@@ -81,7 +81,7 @@ Found verify_json(const fs::path& path) {
 
 Found verify_events(const fs::path& path) {
   if (!std::ifstream(path))
-    base::fail(base::ErrorKind::data, "{}: cannot be read: {}", path.string(), std::strerror(errno));
+    base::fail(ErrorKind::data, "{}: cannot be read: {}", path.string(), std::strerror(errno));
   const auto file = fs::canonical(path);  // a tail follows no links
   measure::EventTail tail(file);
   std::size_t number = 0;
@@ -215,7 +215,7 @@ int verify_command(const Settings& settings) {
     print("{} other files are of kinds that are not checked\n", others);
   std::fflush(stdout);
   if (damaged > 0)
-    base::fail(base::ErrorKind::data,
+    base::fail(ErrorKind::data,
                "{} of {} files are damaged; take earlier checkpoints, and measure or copy the rest again",
                damaged, list.size());
   return 0;

@@ -21,8 +21,6 @@
 namespace paceline::cli {
 namespace {
 
-using base::ErrorKind;
-
 /// Whether `word` is an option and not a negative number.
 bool looks_like_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9') && word[1] != '.';

@@ -16,7 +16,6 @@ namespace paceline::cli {
 
 namespace {
 
-using base::ErrorKind;
 using measure::Setting;
 
 /// The given options that have no effect beside the others of one training, unless they were given as off.

@@ -27,7 +27,7 @@ void choose_sizes(Settings& settings, Text text) {
   settings.comm.smallest = size_of(text.substr(0, colon));
   settings.comm.largest = colon == Text::npos ? settings.comm.smallest : size_of(text.substr(colon + 1));
   if (settings.comm.largest < settings.comm.smallest)
-    base::fail(base::ErrorKind::usage, "must go from small to large, such as 1K:256M, got '{}'", text);
+    base::fail(ErrorKind::usage, "must go from small to large, such as 1K:256M, got '{}'", text);
 }
 
 std::string size_text(std::size_t bytes) {
@@ -43,8 +43,7 @@ template <const Form& form>
 std::string formed(Text text) {
   static const std::regex pattern(form.pattern);
   std::string word(text);
-  if (!std::regex_match(word, pattern))
-    base::fail(base::ErrorKind::usage, "must be {}, got '{}'", form.rule, word);
+  if (!std::regex_match(word, pattern)) base::fail(ErrorKind::usage, "must be {}, got '{}'", form.rule, word);
   return word;
 }
 
@@ -69,7 +68,7 @@ std::vector<std::string> slurm_options(Text text) {
   auto options = lines_of(text);
   for (const auto& one : options)
     if (!one.starts_with("-"))
-      base::fail(base::ErrorKind::usage,
+      base::fail(ErrorKind::usage,
                  "must be an option as sbatch takes it, such as --slurm=--reservation=x, got '{}'", one);
   return options;
 }

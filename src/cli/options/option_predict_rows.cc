@@ -26,8 +26,8 @@ void choose_predicted_workers(Settings& settings, std::string_view text) {
   const auto low = whole_number_in(text, "first number", text.substr(0, colon), 1, kMost);
   const auto high = whole_number_in(text, "last number", text.substr(colon + 1), 1, kMost);
   if (low > high)
-    base::fail(base::ErrorKind::usage, "must rise from the first number to the last, got '{}'; write {}:{}",
-               text, high, low);
+    base::fail(ErrorKind::usage, "must rise from the first number to the last, got '{}'; write {}:{}", text,
+               high, low);
   workers = analysis::worker_grid(low, high);
 }
 

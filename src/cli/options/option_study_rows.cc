@@ -30,8 +30,7 @@ graph::Shape shape_named(std::string_view text) {
   if (std::sscanf(std::string(text).c_str(), "%6dx%6dx%6d%c", &shape.channels, &shape.height, &shape.width,
                   &end) != 3 ||
       shape.channels < 1 || shape.height < 1 || shape.width < 1)
-    base::fail(base::ErrorKind::usage, "must be channels x height x width, such as 3x224x224, got '{}'",
-               text);
+    base::fail(ErrorKind::usage, "must be channels x height x width, such as 3x224x224, got '{}'", text);
   return shape;
 }
 
@@ -44,7 +43,7 @@ void set_facts(Settings& settings, std::string_view text) {
   for (const auto& one : lines_of(text)) {
     const auto equals = one.find('=');
     if (equals == std::string::npos || equals == 0)
-      base::fail(base::ErrorKind::usage, "must be COLUMN=TEXT, such as workers=8, got '{}'", one);
+      base::fail(ErrorKind::usage, "must be COLUMN=TEXT, such as workers=8, got '{}'", one);
     settings.import.set[one.substr(0, equals)] = one.substr(equals + 1);
   }
 }
@@ -80,8 +79,7 @@ Settings::CellPart cell_part_of(std::string_view text) {
   constexpr int kMostParts = 10'000;
   const auto slash = text.find('/');
   if (slash == std::string_view::npos)
-    base::fail(base::ErrorKind::usage, "must be I/N, such as 1/4 for the first of four parts, got '{}'",
-               text);
+    base::fail(ErrorKind::usage, "must be I/N, such as 1/4 for the first of four parts, got '{}'", text);
   const auto parts = whole_number_in(text, "N", text.substr(slash + 1), 1, kMostParts);
   const auto number = whole_number_in(text, "I", text.substr(0, slash), 1, parts);
   return {.number = static_cast<int>(number), .of = static_cast<int>(parts)};
@@ -214,7 +212,7 @@ constexpr Row kStudyRows[] = {
            const auto interval = train::checkpoint_interval(t);
            if (!interval)
              base::fail(
-                 base::ErrorKind::usage,
+                 ErrorKind::usage,
                  "must be a number above 0 of steps, seconds or epochs, such as 500steps, 60s or 1epochs "
                  "(the same as 1), got '{}'",
                  t);
@@ -393,8 +391,7 @@ constexpr Row kStudyRows[] = {
          [](S& s, Text t) {
            constexpr std::size_t kFewest = 8;
            if (t.size() < kFewest)
-             base::fail(base::ErrorKind::usage, "must have at least {} characters, got {}", kFewest,
-                        t.size());
+             base::fail(ErrorKind::usage, "must have at least {} characters, got {}", kFewest, t.size());
            s.serve.token = t;
          },
          [](const S& s) { return s.serve.token; }),

@@ -136,8 +136,6 @@ std::string commands_of(unsigned commands) {
   return text;
 }
 
-using base::ErrorKind;
-
 /// Makes variants with "key value" in their name change that option.
 void add_change(Settings& settings, const std::string& key, const std::string& value) {
   const Option* const option = find_option(key, kConverge);

@@ -15,6 +15,7 @@
 #include "analysis/compare/interval.h"
 #include "analysis/predict/forecast.h"
 #include "analysis/trainings/claim.h"
+#include "base/error.h"
 #include "cluster/batch_script.h"
 #include "cluster/launch_line.h"
 #include "graph/graph.h"
@@ -34,6 +35,7 @@ class Session;
 
 namespace paceline::cli {
 
+using base::ErrorKind;
 using train::Command;
 using enum train::Command;
 

@@ -17,8 +17,6 @@
 namespace paceline::cli {
 namespace {
 
-using base::ErrorKind;
-
 /// A value as it would be typed on the command line. A number with a point keeps it, since 1.0 is no integer
 /// there either. Lists are joined with `between`. Nothing if the value has no such form.
 std::optional<std::string> typed_text(const toml::node& node, char between = ',') {
