@@ -82,20 +82,18 @@ int init_command(const Settings& settings) {
   base::write_file(out, init::recipe_text(facts, proposal, file));
   (void)parse(kTrain, {out.string()});  // checks that the recipe can be read
   const auto& chosen = proposal.options;
-  std::string said =
-      fmt::format("{:<12}{}, batch {}, {:g} epoch{} of {} steps; {:.2f} GB of {:.2f} GB of memory\n",
-                  "chosen", chosen.model, chosen.global_batch, chosen.epochs, chosen.epochs == 1 ? "" : "s",
-                  setup.steps_per_epoch, 1e-9 * static_cast<double>(setup.memory.plan_bytes),
-                  1e-9 * static_cast<double>(setup.memory.available_bytes));
-  for (const auto& warning : proposal.warnings) said += fmt::format("{:<12}{}\n", "look at", warning);
-  said += fmt::format("{:<12}{}, with a reason for each choice\n\nnext:\n", "wrote", out.string());
-  said += fmt::format(
+  print("{:<12}{}, batch {}, {:g} epoch{} of {} steps; {:.2f} GB of {:.2f} GB of memory\n", "chosen",
+        chosen.model, chosen.global_batch, chosen.epochs, chosen.epochs == 1 ? "" : "s",
+        setup.steps_per_epoch, base::gigabytes(setup.memory.plan_bytes),
+        base::gigabytes(setup.memory.available_bytes));
+  for (const auto& warning : proposal.warnings) print("{:<12}{}\n", "look at", warning);
+  print("{:<12}{}, with a reason for each choice\n\nnext:\n", "wrote", out.string());
+  print(
       "  paceline train {} --plan     # settings, memory, steps; writes nothing\n"
       "  paceline train {} --quick    # 30 updates: whether it runs\n"
       "  paceline train {}            # the training{}\n",
       file, file, file,
       proposal.is_long ? "; long on this machine: see the reason of epochs in the recipe" : "");
-  print(said);
   return 0;
 }
 
