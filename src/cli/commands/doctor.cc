@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
-#include <ostream>
 #include <set>
 #include <sstream>
 #include <system_error>
