@@ -150,8 +150,9 @@ void check_compared_batches(const Settings& settings) {
 }
 
 /// Checks rules between options that depend on neither data nor machine; train::resolve() checks the others.
-void check_together(Settings& settings) {
+void check_together(const Settings& settings) {
   const auto& train = settings.train;
+  const auto& converge = settings.study.converge;
   if (train.rule.nesterov && (train.rule.kind != engine::UpdateKind::sgd || train.rule.momentum == 0))
     base::fail(ErrorKind::usage,
                "--nesterov needs --optimizer sgd with a --momentum above 0, and momentum is {:g}",
@@ -160,8 +161,8 @@ void check_together(Settings& settings) {
     base::fail(ErrorKind::usage,
                "--batches auto is for sweep: scale compares the same batches on every number of workers; "
                "give a list such as 32,128,512");
-  if (settings.command == kConverge && settings.study.converge.workers.empty() &&
-      settings.is_given("workers") && settings.study.scale.workers.size() > 1)
+  if (settings.command == kConverge && converge.workers.empty() && settings.is_given("workers") &&
+      settings.study.scale.workers.size() > 1)
     base::fail(
         ErrorKind::usage,
         "--workers names {} numbers, but the remedies of a large batch are compared on one; give one, or "
@@ -173,23 +174,22 @@ void check_together(Settings& settings) {
                "--no-with-sweep, --no-with-scale and --no-with-converge leave a study nothing to measure; "
                "leave one of them out");
   check_compared_batches(settings);
-  if (settings.study.converge.shuffle && (settings.is_given("variants") || settings.is_given("shuffle")))
+  if (converge.shuffle && (settings.is_given("variants") || settings.is_given("shuffle")))
     base::fail(ErrorKind::usage, "--compare shuffle chooses the orders that it compares; leave out --{}",
                settings.is_given("shuffle") ? "shuffle" : "variants, which name remedies of a large batch");
-  if (!settings.study.converge.workers.empty() && settings.is_given("variants"))
+  if (!converge.workers.empty() && settings.is_given("variants"))
     base::fail(
         ErrorKind::usage,
         "--variants names remedies of one large batch, but --compare workers compares numbers of workers; "
         "give one of them");
-  if (settings.study.converge.workers.size() == 1)
+  if (converge.workers.size() == 1)
     base::fail(ErrorKind::usage,
                "--compare workers needs at least two numbers of workers, such as --workers 1,2,4");
-  if (settings.command == kConverge && settings.study.converge.workers.empty() &&
-      !settings.study.converge.shuffle && settings.study.converge.batches.empty() &&
-      settings.study.converge.large_batch <= settings.study.converge.baseline_batch)
+  if (settings.command == kConverge && converge.workers.empty() && !converge.shuffle &&
+      converge.batches.empty() && converge.large_batch <= converge.baseline_batch)
     base::fail(ErrorKind::usage,
                "--large-batch {} must be larger than --baseline-batch {}, which it is compared with",
-               settings.study.converge.large_batch, settings.study.converge.baseline_batch);
+               converge.large_batch, converge.baseline_batch);
 }
 
 /// Whether a search may vary the option: the training's result must depend on it, but it must not be the
