@@ -94,6 +94,8 @@ template <typename Bytes>
 
 /// Columns that `text` needs on a terminal: code points of UTF-8.
 [[nodiscard]] std::size_t display_width(std::string_view text);
+/// The lines of `text`, without their ends; the last one may have none.
+[[nodiscard]] std::vector<std::string> lines_of(std::string_view text);
 /// The words between blanks and line ends.
 [[nodiscard]] std::vector<std::string> words_of(std::string_view text);
 /// `text` broken between words into lines of at most `width` columns; a longer word gets its own line.

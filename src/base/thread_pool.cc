@@ -31,6 +31,13 @@ std::string limits_set(const CgroupLimits& cgroup) {
 
 }  // namespace
 
+bool stopped_within(const std::stop_token& stop, std::chrono::milliseconds time) {
+  std::mutex mutex;
+  std::condition_variable_any wake;
+  std::unique_lock lock(mutex);
+  return wake.wait_for(lock, stop, time, [&] { return stop.stop_requested(); });
+}
+
 std::jthread start_thread(std::function<void()> work) { return std::jthread(std::move(work)); }
 
 bool is_refused_thread(const std::system_error& error) {

@@ -22,6 +22,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -33,6 +34,9 @@
 #include "base/process.h"
 
 namespace paceline::base {
+
+/// Sleeps for `time`, or until a stop is requested; returns whether it was.
+[[nodiscard]] bool stopped_within(const std::stop_token& stop, std::chrono::milliseconds time);
 
 // A thread that runs one task after another in the background.
 

@@ -50,58 +50,54 @@ PlannedCell as_probe(const PlannedCell& cell, int workers, std::int64_t batch) {
   return probe;
 }
 
-/// What was timed of one model.
-class Probes {
- public:
-  /// Runs a probe; false if it cannot be run here.
-  bool run(PlannedCell probe) {
-    const auto began = base::Clock::now();
-    std::stop_source stop;
-    train::Progress progress;
-    progress.step = [&](std::int64_t, std::int64_t, double, double) {
-      if (base::seconds_since(began) > 2 * kLongestProbe_s) stop.request_stop();
-    };
-    try {
-      const auto backend =
-          cluster::make_backend(probe.options.device, nullptr, cluster::emulation_of(probe.options));
-      auto record = train::run(probe.options, backend, stop.get_token(), progress);
-      if (record.ranks.empty() || record.ranks.front().step_s.empty()) return false;
-      record.status = "complete";  // also if it was stopped: its steps were timed
-      last_step_s_ = measure::quantile(record.ranks.front().step_s, 0.5);
-      records_.emplace_back(std::move(record), base::seconds_since(began));
-      cells_.push_back(std::move(probe));
-      return true;
-    } catch (const base::Error&) {
-      return false;  // the time of its cells stays unknown
-    }
-  }
-  [[nodiscard]] double last_step_s() const { return last_step_s_; }
-  [[nodiscard]] const std::vector<PlannedCell>& cells() const { return cells_; }
-  [[nodiscard]] double record_s(std::size_t i) const { return records_[i].second; }
-  [[nodiscard]] const measure::Record& record(std::size_t i) const { return records_[i].first; }
-
- private:
-  std::vector<PlannedCell> cells_;
-  std::vector<std::pair<measure::Record, double>> records_;
-  double last_step_s_ = 0;
+/// A short window that was run.
+struct Probe {
+  PlannedCell cell;
+  measure::Record record;
+  double seconds = 0;
 };
 
-Probes time_model(const std::vector<PlannedCell>& cells) {
-  Probes probes;
+/// Nothing if it cannot be run here: the time of its cells stays unknown.
+std::optional<Probe> run_probe(const PlannedCell& cell) {
+  const auto began = base::Clock::now();
+  std::stop_source stop;
+  train::Progress progress;
+  progress.step = [&](std::int64_t, std::int64_t, double, double) {
+    if (base::seconds_since(began) > 2 * kLongestProbe_s) stop.request_stop();
+  };
+  try {
+    const auto backend =
+        cluster::make_backend(cell.options.device, nullptr, cluster::emulation_of(cell.options));
+    auto record = train::run(cell.options, backend, stop.get_token(), progress);
+    if (record.ranks.empty() || record.ranks.front().step_s.empty()) return std::nullopt;
+    record.status = "complete";  // also if it was stopped: its steps were timed
+    return Probe{cell, std::move(record), base::seconds_since(began)};
+  } catch (const base::Error&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<Probe> time_model(const std::vector<PlannedCell>& cells) {
+  std::vector<Probe> probes;
   const auto smallest = *std::ranges::min_element(cells, {}, &PlannedCell::local_batch);
   const auto [fewest, most] =
       std::ranges::minmax(cells, {}, [](const auto& cell) { return cell.options.workers; });
-  if (!probes.run(as_probe(smallest, fewest.options.workers, smallest.local_batch()))) return probes;
-  const double image_s = probes.last_step_s() / static_cast<double>(smallest.local_batch());
+  const auto run = [&](int workers, std::int64_t batch) {
+    if (auto probe = run_probe(as_probe(smallest, workers, batch))) probes.push_back(std::move(*probe));
+  };
+  run(fewest.options.workers, smallest.local_batch());
+  if (probes.empty()) return probes;
+  const double image_s = measure::quantile(probes.front().record.ranks.front().step_s, 0.5) /
+                         static_cast<double>(smallest.local_batch());
   const auto is_short = [&](double images) { return (kSteps + 1) * image_s * images <= kLongestProbe_s; };
-  std::set<std::int64_t> batches;
+  std::int64_t largest = 0;
   for (const PlannedCell& cell : cells)
     if (cell.local_batch() > smallest.local_batch() && is_short(static_cast<double>(cell.local_batch())))
-      batches.insert(cell.local_batch());
-  if (!batches.empty()) probes.run(as_probe(smallest, fewest.options.workers, *batches.rbegin()));
+      largest = std::max(largest, cell.local_batch());
+  if (largest > 0) run(fewest.options.workers, largest);
   if (most.options.workers > fewest.options.workers &&
       is_short(static_cast<double>(smallest.local_batch() * most.options.workers)))
-    probes.run(as_probe(smallest, most.options.workers, smallest.local_batch()));
+    run(most.options.workers, smallest.local_batch());
   return probes;
 }
 
@@ -119,12 +115,12 @@ Calibration calibrate(const std::vector<PlannedCell>& cells, int cores) {
       if (!cells[i].is_of_collectives() && cells[i].options.model == model) places.push_back(i);
     auto of_model = study::subset(cells, places);
     const auto probes = time_model(of_model);
-    if (probes.cells().empty()) continue;
-    of_model.insert(of_model.end(), probes.cells().begin(), probes.cells().end());
+    if (probes.empty()) continue;
+    for (const auto& probe : probes) of_model.push_back(probe.cell);
     RemainingTime times(of_model, cores);
-    for (std::size_t i = 0; i < probes.cells().size(); ++i) {
-      const auto& options = probes.cells()[i].options;
-      times.note(places.size() + i, probes.record(i), probes.record_s(i));
+    for (std::size_t i = 0; i < probes.size(); ++i) {
+      const auto& options = probes[i].cell.options;
+      times.note(places.size() + i, probes[i].record, probes[i].seconds);
       timed.insert(
           fmt::format("batch {} on {}", options.local_batch, base::counted(options.workers, "worker")));
     }

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <memory>
@@ -21,6 +20,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/shared_library.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
 #include "cli/commands/commands.h"
@@ -31,6 +31,7 @@
 #include "cluster/launch_line.h"
 #include "cluster/launch_report.h"
 #include "cluster/log.h"
+#include "cluster/make_backend.h"
 #include "cluster/session.h"
 #include "comm/launch.h"
 #include "comm/line_socket.h"
@@ -73,12 +74,10 @@ const cli::CommandRow& find_command(const std::string& name, std::span<char* con
   base::fail(base::ErrorKind::usage, "there is no command '{}'{}", name, base::suggestion(name, known));
 }
 
-const char* std_environment(const char* name) { return std::getenv(name); }
-
 /// Whether only the first process should report an error that all processes find before they have joined.
 bool is_for_the_first(base::ErrorKind kind) {
   try {
-    return kind == base::ErrorKind::usage && comm::read_launch(std_environment).process > 0;
+    return kind == base::ErrorKind::usage && comm::read_launch(base::process_environment()).process > 0;
   } catch (const base::Error&) {
     return false;
   }
@@ -86,19 +85,19 @@ bool is_for_the_first(base::ErrorKind kind) {
 
 /// Whether the command assigns the GPUs of its hosts to processes.
 bool asks_for_gpus(const cli::CommandRow& row, const cli::Settings& settings) {
-  return row.command == cli::kDoctor || settings.train.device == "cuda" ||
-         settings.train.device.starts_with("cuda:");
+  return row.command == cli::kDoctor || cluster::is_gpu(settings.train.device);
 }
 
 /// Joins the other processes if a launcher started several and the command can use them.
 std::unique_ptr<cluster::Session> join_processes(const cli::CommandRow& row, const cli::Settings& settings) {
-  auto launch = comm::read_launch(std_environment);
+  const auto environment = base::process_environment();
+  auto launch = comm::read_launch(environment);
   if (settings.meet_within_s > 0) launch.meet_within = std::chrono::seconds(settings.meet_within_s);
   if (launch.alone() && (row.command & cli::kInProcesses)) {
     // doctor describes one process all the same, and has in its table what else is odd.
-    if (row.command != cli::kDoctor) comm::require_whole_launcher(std_environment);
+    if (row.command != cli::kDoctor) comm::require_whole_launcher(environment);
     const auto odd =
-        launch.by.empty() && row.command != cli::kDoctor ? cluster::odd_about_one_alone(std_environment) : "";
+        launch.by.empty() && row.command != cli::kDoctor ? cluster::odd_about_one_alone(environment) : "";
     if (!odd.empty()) cluster::log_line(odd);
   }
   if (launch.alone()) return nullptr;

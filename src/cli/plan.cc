@@ -154,7 +154,7 @@ void plan_cells(const train::Backend& backend, const KnownTimes& times, Plan& pl
       add_cell(of_cell, cell, plan);
     } catch (const base::Error& error) {
       if (cell.is_spare) continue;
-      if (plan.cells.size() == 1 || error.kind() != base::ErrorKind::usage) throw;
+      if (plan.cells.size() == 1 || error.kind() != ErrorKind::usage) throw;
       if (!impossible) impossible = error;
       cell.skip = error.what();
     }
@@ -382,7 +382,7 @@ int show_plan(const Settings& settings, const std::vector<study::PlannedCell>& g
   const KnownTimes times({directory, "paceline-out"});
   Plan plan{.settings = settings, .cells = given};
   plan_cells(backend, times, plan);
-  if (!plan.largest && !plan.excess.empty()) base::fail(base::ErrorKind::device, "{}", plan.excess);
+  if (!plan.largest && !plan.excess.empty()) base::fail(ErrorKind::device, "{}", plan.excess);
   const auto out = written(plan, directory);
   if (settings.json)
     std::printf("%s\n", out.json.dump(2).c_str());
@@ -393,17 +393,14 @@ int show_plan(const Settings& settings, const std::vector<study::PlannedCell>& g
 
 int show_child_plan(const Settings& settings, int processes, int nodes) {
   const auto& child = settings.child;
-  constexpr std::pair<Command, int (*)(const Settings&)> kPlanned[] = {
-      {kTrain, train_command},       {kSweep, sweep_command},   {kScale, scale_command},
-      {kConverge, converge_command}, {kSearch, search_command}, {kStudy, study_command}};
-  for (const auto& [command, run] : kPlanned) {
-    if (child.front() != command_name(command)) continue;
-    auto parsed = parse(command, {child.begin() + 1, child.end()}).settings;
+  for (const auto& row : command_rows()) {
+    if (!(row.command & kRuns) || child.front() != row.name) continue;
+    auto parsed = parse(row.command, {child.begin() + 1, child.end()}).settings;
     parsed.plan = true;
     parsed.calibrate = settings.calibrate && parsed.calibrate;
     parsed.planned_processes = processes;
     parsed.planned_nodes = nodes;
-    return run(parsed);
+    return row.run(parsed);
   }
   std::printf("%s trains nothing and has no plan\n", child.front().c_str());
   return 0;

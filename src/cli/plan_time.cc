@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analysis/compare/cell.h"
+#include "cli/screen/remaining_time.h"
 #include "measure/environment.h"
 #include "measure/setting.h"
 #include "train/given/option_rows.h"
@@ -14,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::size_t kMostRecords = 200;
-constexpr std::int64_t kStepsOfAWindow =
-    3;                       ///< the fewest of a window that ends early (train/record/window.cc)
 constexpr int kDeepest = 3;  ///< paceline-out/study/records/x.json
 
 bool touches_time(const std::string& key) {
@@ -39,25 +38,13 @@ bool waits_for_time(const train::Options& options) {
   return options.window_steps > 0 && options.least_window_seconds > 0;
 }
 
-/// The time of a window with its warm-up; it may end by time.
-double seconds_of_window(const train::Options& options, double step, std::int64_t updates) {
-  const auto warmup = static_cast<double>(options.warmup_steps);
-  const double window = (static_cast<double>(updates) - warmup) * step;
-  if (waits_for_time(options))
-    return warmup * step +
-           std::max(options.least_window_seconds, static_cast<double>(options.window_steps) * step);
-  if (options.window_seconds <= 0) return warmup * step + window;
-  return warmup * step +
-         std::min(window, std::max(options.window_seconds, static_cast<double>(kStepsOfAWindow) * step));
-}
-
 }  // namespace
 
 std::optional<std::int64_t> fewest_steps(const train::Options& options) {
   if (options.window_steps == 0) return std::nullopt;
   if (options.window_seconds > 0)
     return options.warmup_steps +
-           (options.window_steps > 0 ? std::min(options.window_steps, kStepsOfAWindow) : kStepsOfAWindow);
+           (options.window_steps > 0 ? std::min(options.window_steps, kLeastWindowSteps) : kLeastWindowSteps);
   if (waits_for_time(options)) return options.warmup_steps + options.window_steps;
   return std::nullopt;
 }
@@ -105,8 +92,11 @@ std::optional<KnownTime> KnownTimes::of(const train::Options& options, const tra
     if (steps.empty()) continue;
     const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
     std::ranges::nth_element(steps, middle);
-    const double seconds = is_window ? seconds_of_window(options, *middle, setup.resolved.end)
-                                     : *middle * static_cast<double>(setup.resolved.end);
+    const auto steps_of_window =
+        waits_for_time(options) ? options.window_steps : setup.resolved.end - options.warmup_steps;
+    const double seconds = is_window
+                               ? seconds_of_window(options, *middle, static_cast<double>(steps_of_window))
+                               : *middle * static_cast<double>(setup.resolved.end);
     return KnownTime{begin + seconds, path.string()};
   }
   return std::nullopt;

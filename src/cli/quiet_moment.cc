@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,9 +30,8 @@ void say_load(int cores, Screen& screen) {
   constexpr double kLook_s = 1;
   const auto load = measure::load_now(kLook_s);
   if (load && measure::is_much(load->cores, cores))
-    screen.explain(
-        text_about_load(*load, cores) +
-        ": what they disturb is marked, and what decides is measured again; better: stop them first");
+    screen.say(text_about_load(*load, cores) +
+               ": what they disturb is marked, and what decides is measured again; better: stop them first");
 }
 
 QuietMoment::QuietMoment(int cores, std::size_t measurements, Screen& screen, std::stop_token stop, Look look)
@@ -49,7 +47,7 @@ void QuietMoment::wait() {
   for (double waited = 0; !was_in_vain_ && !stop_.stop_requested(); waited += kLook_s) {
     const auto load = look_(kLook_s);
     if (!load || !measure::is_much(load->cores, cores_)) return;
-    if (waited == 0) screen_.explain(fmt::format("    waiting: {}", text_about_load(*load, cores_)));
+    if (waited == 0) screen_.say("    waiting: {}", text_about_load(*load, cores_));
     waited_s_ += kLook_s;
     was_in_vain_ = waited >= most_wait_s_ || waited_s_ >= most_waits_s_;
   }

@@ -127,7 +127,7 @@ void look_into(const fs::path& directory, RecordPaths& found) {
   std::sort(here.records.begin(), here.records.end());
   std::sort(here.lost.begin(), here.lost.end());
   if (here.records.empty())
-    base::fail(base::ErrorKind::data,
+    base::fail(ErrorKind::data,
                "{}: it holds no record; train writes record.json, the others records/*.json in their --out "
                "directory{}",
                directory.string(),
@@ -144,7 +144,7 @@ RecordPaths look_for_records(const std::vector<fs::path>& paths) {
   for (const auto& path : paths) {
     std::error_code unreadable;
     if (!fs::exists(path, unreadable))
-      base::fail(base::ErrorKind::data,
+      base::fail(ErrorKind::data,
                  "{}: there is no such record or directory; train and study name theirs at the end",
                  path.string());
     if (fs::is_directory(path))
@@ -268,12 +268,12 @@ OutputDirectory::OutputDirectory(const fs::path& path) : path_(path) {
   base::end_of_links(path);  // another user may have put a link there meanwhile
   if (!failed && ::access(path.c_str(), W_OK | X_OK) != 0) failed = {errno, std::generic_category()};
   if (failed)
-    base::fail(base::ErrorKind::data, "--out {}: cannot be written to: {}; give another directory",
-               path.string(), failed.message());
+    base::fail(ErrorKind::data, "--out {}: cannot be written to: {}; give another directory", path.string(),
+               failed.message());
   lock_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ >= 0 && !lock_it()) {
     ::close(lock_);
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "--out {}: another run is writing to it; wait for its end, or give another --out",
                path.string());
   }
@@ -306,7 +306,7 @@ std::string OutputDirectory::follow() {
   ::close(std::exchange(lock_, made_again));
   if (!lock_it())
     base::fail(
-        base::ErrorKind::data,
+        ErrorKind::data,
         "--out {}: the directory was {} while this run wrote to it, and another run writes to one of that name "
         "now: this run ends, so that neither writes over the other",
         path_.string(), what);
@@ -326,8 +326,8 @@ void require_output_directory(const fs::path& path) {
                      : ::access(there.c_str(), W_OK | X_OK) != 0 ? errno
                                                                  : 0;
   if (reason != 0)
-    base::fail(base::ErrorKind::data, "--out {}: cannot be written to: {}; give another directory",
-               path.string(), std::error_code(reason, std::generic_category()).message());
+    base::fail(ErrorKind::data, "--out {}: cannot be written to: {}; give another directory", path.string(),
+               std::error_code(reason, std::generic_category()).message());
   if (fs::is_directory(path, unknown)) const OutputDirectory free(path);  // which makes nothing then
 }
 
@@ -338,27 +338,19 @@ OutputDirectory::~OutputDirectory() {
   if (lock_ >= 0) ::close(lock_);
 }
 
-namespace {
-
-constexpr int kBroken = 1;    ///< exit code if an expectation failed, as of `compare --fail-on`
-constexpr int kNotKnown = 2;  ///< if one was not measured, or is not decided
-
-}  // namespace
-
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where) {
   // Checked before any file is written.
   measure::require_output(where.markdown, "--markdown");
   measure::require_output(where.json, "--json");
   measure::require_output(where.html, "--html");
   std::vector<std::string> lines;
-  if (!where.markdown.empty()) {
-    base::write_file(where.markdown, report::to_markdown(document));
-    lines.push_back("markdown: " + where.markdown.string());
-  }
-  if (!where.json.empty()) {
-    base::write_file(where.json, report::to_json(document));
-    lines.push_back("json:     " + where.json.string());
-  }
+  const auto write = [&](const fs::path& file, const char* what, auto text_of) {
+    if (file.empty()) return;
+    base::write_file(file, text_of(document));
+    lines.push_back(what + file.string());
+  };
+  write(where.markdown, "markdown: ", report::to_markdown);
+  write(where.json, "json:     ", report::to_json);
   if (!where.csv.empty()) {
     int tables = 0, plots = 0;
     for (const auto& file : report::csv_files(document)) {
@@ -375,15 +367,12 @@ std::vector<std::string> write_reports(const report::Document& document, const S
   }
   if (!where.figures.empty())
     for (auto& line : write_figures(document, where.figures)) lines.push_back(std::move(line));
-  if (!where.html.empty()) {
-    base::write_file(where.html, report::to_html(document));
-    lines.push_back("page:     " + where.html.string());
-  }
+  write(where.html, "page:     ", report::to_html);
   return lines;
 }
 
 void say_report(const report::Document& document, bool is_whole, Screen& screen) {
-  constexpr std::size_t kFewest = 12;
+  constexpr std::size_t kFewest = 12, kLinesOfScreen = 23;
   const std::size_t used = document.expectations.size();
   const std::size_t lines = used + kFewest > kLinesOfScreen ? kFewest : kLinesOfScreen - used;
   screen.say(is_whole ? report::to_terminal(document, screen.width(), screen.colour())
@@ -393,15 +382,15 @@ void say_report(const report::Document& document, bool is_whole, Screen& screen)
 int say_expectations(const report::Document& document, Screen& screen) {
   using Verdict = report::Expectation::Verdict;
   const auto& all = document.expectations;
-  for (const auto& line : report::lines_of_expectations(all)) screen.explain(line);
+  for (const auto& line : report::lines_of_expectations(all)) screen.say(line);
   const auto failed = std::ranges::count(all, Verdict::fail, &report::Expectation::verdict);
   const auto passed = std::ranges::count(all, Verdict::pass, &report::Expectation::verdict);
   const auto number = std::ssize(all);
   if (passed == number) return 0;
-  const int code = failed > 0 ? kBroken : kNotKnown;
-  screen.explain(failed > 0 ? fmt::format("{} of {} expectations failed: exit code {}", failed, number, code)
-                            : fmt::format("{} of {} expectations not known to hold: exit code {}",
-                                          number - passed, number, code));
+  const int code = failed > 0 ? kDoesNotHold : kUndecided;
+  screen.say(failed > 0 ? fmt::format("{} of {} expectations failed: exit code {}", failed, number, code)
+                        : fmt::format("{} of {} expectations not known to hold: exit code {}",
+                                      number - passed, number, code));
   return code;
 }
 

@@ -2,7 +2,6 @@
 
 /// Makes output directories, reads records, and writes reports.
 
-#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -63,9 +62,8 @@ std::vector<std::string> write_figures(const report::Document& document,
 /// not known to hold, else 0.
 [[nodiscard]] int say_expectations(const report::Document& document, Screen& screen);
 
-/// Prints the report, or its beginning: at most kLinesOfScreen lines less one for each expectation.
+/// Prints the report, or its beginning: what a screen holds beside a line for each expectation.
 void say_report(const report::Document& document, bool is_whole, Screen& screen);
-inline constexpr std::size_t kLinesOfScreen = 23;
 
 struct RecordsRead {
   std::vector<measure::Record> records;  ///< oldest first

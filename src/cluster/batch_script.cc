@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <utility>
 
 #include "base/error.h"
 #include "cluster/launch_line.h"
@@ -100,45 +99,36 @@ std::string as_directive(const std::string& option) {
   return fmt::format("{}=\"{}\"", option.substr(0, equals), option.substr(equals + 1));
 }
 
-/// The #SBATCH lines for account and mail, used by the job and by the job that joins its parts.
-std::string who_asks(const BatchOptions& options) {
-  std::string text;
-  const auto ask_for = [&](const char* what, const std::string& value) {
-    if (!value.empty()) text += fmt::format("#SBATCH --{}={}\n", what, value);
-  };
-  ask_for("account", options.account);
-  ask_for("partition", options.partition);
-  ask_for("qos", options.qos);
-  ask_for("constraint", options.constraint);
-  ask_for("mail-user", options.mail);
-  if (!options.mail.empty()) ask_for("mail-type", options.requeue ? "END,FAIL,REQUEUE" : "END,FAIL");
-  return text;
+/// An #SBATCH line; none without a value.
+std::string directive(const char* what, const std::string& value) {
+  return value.empty() ? "" : fmt::format("#SBATCH --{}={}\n", what, value);
 }
 
-/// The #SBATCH lines.
+/// The #SBATCH lines for account and mail, used by the job and by the job that joins its parts.
+std::string who_asks(const BatchOptions& options) {
+  const char* const mails = options.requeue ? "END,FAIL,REQUEUE" : "END,FAIL";
+  return directive("account", options.account) + directive("partition", options.partition) +
+         directive("qos", options.qos) + directive("constraint", options.constraint) +
+         directive("mail-user", options.mail) + directive("mail-type", options.mail.empty() ? "" : mails);
+}
+
 std::string requests(const BatchOptions& options) {
-  std::string text;
-  const auto ask = [&](const std::string& what) { text += "#SBATCH --" + what + "\n"; };
-  const auto ask_for = [&](const char* what, const std::string& value) {
-    if (!value.empty()) ask(fmt::format("{}={}", what, value));
-  };
-  ask("job-name=" + options.name);
-  ask(fmt::format("nodes={}", options.nodes));
-  ask(fmt::format("ntasks-per-node={}", options.workers_per_node));
-  if (options.cores_per_worker > 0) ask(fmt::format("cpus-per-task={}", options.cores_per_worker));
-  if (options.gpus_per_node > 0) ask(fmt::format("gpus-per-node={}", options.gpus_per_node));
-  ask_for("mem", options.memory);
-  ask("time=" + options.time);
-  text += who_asks(options);
+  const auto number = [](int count) { return count > 0 ? std::to_string(count) : std::string(); };
+  auto text = directive("job-name", options.name) + directive("nodes", number(options.nodes)) +
+              directive("ntasks-per-node", number(options.workers_per_node)) +
+              directive("cpus-per-task", number(options.cores_per_worker)) +
+              directive("gpus-per-node", number(options.gpus_per_node)) + directive("mem", options.memory) +
+              directive("time", options.time) + who_asks(options);
   if (options.array > 0)
-    ask(fmt::format("array=1-{}{}", options.array,
-                    options.array_at_once > 0 ? fmt::format("%{}", options.array_at_once) : ""));
-  ask(options.requeue ? "requeue" : "no-requeue");
-  ask("output=" + options.name + (options.array > 0 ? "-%A-%a.log" : "-%j.log"));
-  ask("open-mode=append");  // a requeued job appends to the log of the first run
+    text +=
+        directive("array", fmt::format("1-{}{}", options.array,
+                                       options.array_at_once > 0 ? "%" + number(options.array_at_once) : ""));
+  text += options.requeue ? "#SBATCH --requeue\n" : "#SBATCH --no-requeue\n";
+  text += directive("output", options.name + (options.array > 0 ? "-%A-%a.log" : "-%j.log"));
+  text += directive("open-mode", "append");  // a requeued job appends to the log of the first run
   // Slurm signals 60 s before it ends a job, so that the run stops after its step and keeps record and
   // checkpoint.
-  ask("signal=TERM@60");
+  text += directive("signal", "TERM@60");
   for (const auto& line : options.slurm) text += "#SBATCH " + as_directive(line) + "\n";
   return text;
 }
@@ -326,10 +316,10 @@ std::string batch_script(const BatchOptions& options, const BatchCommand& comman
                       stages ? " --data \"$data\"" : "",
                       shares ? fmt::format(" --only-cells \"$SLURM_ARRAY_TASK_ID/{}\"", options.array) : "",
                       trains ? " \"${resume[@]}\"" : "");
+  constexpr int kMostRequeues = 5;  // so that a job that always fails ends
   if (options.requeue)
     text += fmt::format(
-        "# Slurm requeues the job when a host is lost; this does it for a lost process: 5, or the signal "
-        "that\n"
+        "# Slurm requeues the job when a host is lost; this does it for a lost process: 5, or the signal that\n"
         "# ended it. A signal that asks to stop (129, 130, 143) is none.\n"
         "lost=$((code == 5 || (code > 128 && code != 129 && code != 130 && code != 143)))\n"
         "if grep -qs '\"status\": \"complete\"' \"$out/record.json\"; then lost=0; fi  # on its way out\n"

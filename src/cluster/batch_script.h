@@ -22,9 +22,6 @@ namespace paceline::cluster {
 /// expected start 2026-11-25T08:00:00". "" for an invalid answer, as for a job that has left the queue.
 [[nodiscard]] std::string queue_sentence(std::string_view answer);
 
-/// How often a job is requeued after a process was lost, so that a job that always fails ends.
-inline constexpr int kMostRequeues = 5;
-
 /// What joins the processes of the job.
 enum class BatchMpi {
   automatic,  ///< MPI if this Slurm offers PMIx, else TCP; decided when the job begins

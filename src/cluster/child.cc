@@ -91,52 +91,55 @@ std::int64_t progress_of(const std::filesystem::path& out) {
   return std::distance(std::filesystem::directory_iterator(out / "records", none), {});
 }
 
-std::chrono::seconds wait_before_restart(int tries) {
-  constexpr int kDoublings = 6;
-  constexpr std::chrono::seconds kMost{60};
-  return std::min(kMost, std::chrono::seconds(1 << std::min(kDoublings, tries - 1)));
-}
-
-int run_with_restarts(const std::vector<std::string>& line, const StopRequest& stop,
-                      const RestartRule& rule) {
-  const auto stopped = [&](int code) { return code == 0 ? 0 : 128 + stop.signal(); };
-  auto furthest = rule.progress ? rule.progress() : 0;
-  auto ended = run_line(line, stop, rule.grace, rule.output);
-  for (int tries = 1; stop.signal() == 0 && is_worth_a_restart(ended.code); ++tries) {
-    if (ended.out_of_memory) (void)print_line(kOutOfMemory);
-    if (ended.code > 128) (void)print_line(sentence_of_end(ended.code, rule.launcher));
-    if (const auto reached = rule.progress ? rule.progress() : 0; reached > furthest) {
-      furthest = reached;
-      tries = 1;
-    }
-    if (tries > rule.restarts) break;
-    const auto wait = wait_before_restart(tries);
-    if (rule.wait) {
-      rule.wait(wait);
-    } else {
-      (void)print_line(fmt::format("the next try begins in {} s", wait.count()));
-      stop.wait(wait);
-    }
-    if (stop.signal() != 0) break;
-    const auto next = rule.again(tries, ended);
-    if (next.empty()) return 0;
-    ended = run_line(next, stop, rule.grace, rule.output);
-  }
-  return stop.signal() == 0 ? ended.code : stopped(ended.code);
-}
-
 namespace {
-
-std::string program_of(const std::string& process) {
-  std::error_code gone;
-  return std::filesystem::read_symlink("/proc/" + process + "/exe", gone).string();
-}
 
 using std::chrono::milliseconds;
 
 constexpr int kNoConnection = 255;  ///< exit code of ssh
 constexpr auto kLook = milliseconds(20);
 constexpr auto kNextLook = milliseconds(500);  ///< between two checks of the workers
+/// How long a launcher may outlive the last of its workers on this host. mpirun waits for its daemons: for a
+/// quarter of an hour if a host has lost its power or its link.
+constexpr std::chrono::seconds kWithoutWorkers{15};
+/// How long it may take to end after it was asked to.
+constexpr std::chrono::seconds kToEnd{5};
+
+/// The children of `process` that have not been collected; empty if it is gone.
+std::vector<pid_t> children_of(pid_t process) {
+  std::vector<pid_t> found;
+  std::error_code gone;
+  for (std::filesystem::directory_iterator thread(fmt::format("/proc/{}/task", process), gone), end;
+       !gone && thread != end; thread.increment(gone)) {
+    std::ifstream children(thread->path() / "children");
+    for (pid_t child = 0; children >> child;) found.push_back(child);
+  }
+  return found;
+}
+
+std::string program_of(const std::string& process) {
+  std::error_code gone;
+  return std::filesystem::read_symlink("/proc/" + process + "/exe", gone).string();
+}
+
+/// Those of its children that run this program.
+std::vector<pid_t> workers_of(pid_t launcher) {
+  auto found = children_of(launcher);
+  std::erase_if(
+      found, [ours = program_of("self")](pid_t child) { return program_of(std::to_string(child)) != ours; });
+  return found;
+}
+
+/// All descendants of `process`, without itself.
+std::vector<pid_t> descendants_of(pid_t process) {
+  auto found = children_of(process);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    for (const pid_t child : children_of(found[i])) found.push_back(child);
+  return found;
+}
+
+void send_signal(const std::vector<pid_t>& processes, int signal) {
+  for (const pid_t process : processes) ::kill(process, signal);
+}
 
 [[noreturn]] void fail_to_start(const std::string& program, int error) {
   const bool is_mpirun = program.ends_with("mpirun");
@@ -173,7 +176,7 @@ class Launcher {
 
  private:
   [[nodiscard]] Ended ended_with(int status, base::TimePoint now) const {
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const int code = code_of(status);
     const bool is_lost = is_given_up_ || (seen_ && (is_of_launcher(code) || code == kNoConnection));
     const auto known = gone_.value_or(now);
     return {.code = is_lost ? static_cast<int>(base::ErrorKind::comm) : code,
@@ -273,54 +276,14 @@ void end_orphans(const StopRequest& stop, std::chrono::seconds grace) {
   }
 }
 
-/// Runs in the child: starts mpirun with the original signal actions, in its own process group, and without
-/// the terminal as input, since a background process that reads it is stopped.
-void become(const std::vector<char*>& words, const StopRequest& stop, const PassedOutput* output,
-            int report) {
-  stop.restore_in_child();
-  ::setpgid(0, 0);
-  if (::isatty(STDIN_FILENO) != 0) {
-    const int nothing = ::open("/dev/null", O_RDONLY);
-    if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
-  }
-  if (output != nullptr) output->take_in_child();
-  ::execvp(words[0], words.data());
-  const int reason = errno;
-  [[maybe_unused]] const auto written = ::write(report, &reason, sizeof reason);
-  ::_exit(127);
+/// Before the `tries`th restart without progress (from 1): 1 s, 2 s, 4 s ... at most a minute.
+std::chrono::seconds wait_before_restart(int tries) {
+  constexpr int kDoublings = 6;
+  constexpr std::chrono::seconds kMost{60};
+  return std::min(kMost, std::chrono::seconds(1 << std::min(kDoublings, tries - 1)));
 }
 
 }  // namespace
-
-std::vector<pid_t> children_of(pid_t process) {
-  std::vector<pid_t> found;
-  std::error_code gone;
-  for (std::filesystem::directory_iterator thread(fmt::format("/proc/{}/task", process), gone), end;
-       !gone && thread != end; thread.increment(gone)) {
-    std::ifstream children(thread->path() / "children");
-    for (pid_t child = 0; children >> child;) found.push_back(child);
-  }
-  return found;
-}
-
-std::vector<pid_t> workers_of(pid_t launcher) {
-  const auto ours = program_of("self");
-  std::vector<pid_t> found;
-  for (const pid_t child : children_of(launcher))
-    if (program_of(std::to_string(child)) == ours) found.push_back(child);
-  return found;
-}
-
-std::vector<pid_t> descendants_of(pid_t process) {
-  auto found = children_of(process);
-  for (std::size_t i = 0; i < found.size(); ++i)
-    for (const pid_t child : children_of(found[i])) found.push_back(child);
-  return found;
-}
-
-void send_signal(const std::vector<pid_t>& processes, int signal) {
-  for (const pid_t process : processes) ::kill(process, signal);
-}
 
 std::string in_path(const std::string& name) {
   const char* path = std::getenv("PATH");
@@ -331,39 +294,89 @@ std::string in_path(const std::string& name) {
   return "";
 }
 
-bool srun_has_pmix() {
-  std::FILE* const answer = ::popen("srun --mpi=list 2>&1", "r");
-  if (answer == nullptr) return false;
-  std::string text;
+int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+Started start_program(const std::vector<std::string>& line, const std::function<void()>& prepare) {
+  std::vector<char*> words;
+  for (const auto& word : line) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  int ends[2];  // closed by a successful exec; otherwise the child writes the error to it
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {.error = errno};
+  Started started{.process = ::fork()};
+  if (started.process == 0) {
+    prepare();
+    ::execvp(words[0], words.data());
+    const int reason = errno;
+    [[maybe_unused]] const auto written = ::write(ends[1], &reason, sizeof reason);
+    ::_exit(127);
+  }
+  if (started.process < 0) started.error = errno;
+  ::close(ends[1]);
+  while (started.process > 0 && ::read(ends[0], &started.error, sizeof started.error) < 0 && errno == EINTR) {
+  }
+  ::close(ends[0]);
+  return started;
+}
+
+ShellOutput run_in_shell(const std::string& line) {
+  std::FILE* pipe = ::popen(line.c_str(), "r");
+  if (pipe == nullptr) base::fail(base::ErrorKind::device, "no process could be started for '{}'", line);
+  ShellOutput output;
   std::array<char, 256> piece{};
-  while (std::fgets(piece.data(), piece.size(), answer) != nullptr) text += piece.data();
-  ::pclose(answer);
-  return text.find("pmix") != std::string::npos;
+  while (std::fgets(piece.data(), piece.size(), pipe) != nullptr) output.text += piece.data();
+  output.code = code_of(::pclose(pipe));
+  while (output.text.ends_with('\n')) output.text.pop_back();
+  return output;
 }
 
 Ended run_line(const std::vector<std::string>& line, const StopRequest& stop, std::chrono::seconds grace,
                const PassedOutput* output) {
-  std::vector<char*> words;
-  for (const auto& word : line) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
   const auto kills_before = base::out_of_memory_kills();
   // Orphaned descendants become children of this process.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  int ends[2];  // closed by a successful exec; otherwise the child writes the error to it
-  if (::pipe2(ends, O_CLOEXEC) != 0) fail_to_start(line.front(), errno);
-  const pid_t started = ::fork();
-  if (started == 0) become(words, stop, output, ends[1]);
-  const int fork_error = errno;
-  ::close(ends[1]);
-  int reason = started < 0 ? fork_error : 0;
-  while (started > 0 && ::read(ends[0], &reason, sizeof reason) < 0 && errno == EINTR) {
-  }
-  ::close(ends[0]);
-  auto ended = started > 0 ? Launcher(started, line.front(), stop, grace).wait() : Ended{};
-  if (reason != 0) fail_to_start(line.front(), reason);
+  // The launcher has the original signal actions, its own process group, and not the terminal as input, since
+  // a background process that reads it is stopped.
+  const auto [process, error] = start_program(line, [&] {
+    stop.restore_in_child();
+    ::setpgid(0, 0);
+    if (::isatty(STDIN_FILENO) != 0) {
+      const int nothing = ::open("/dev/null", O_RDONLY);
+      if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
+    }
+    if (output != nullptr) output->take_in_child();
+  });
+  auto ended = process > 0 ? Launcher(process, line.front(), stop, grace).wait() : Ended{};
+  if (error != 0) fail_to_start(line.front(), error);
   end_orphans(stop, grace);
   ended.out_of_memory = ended.code != 0 && base::out_of_memory_kills() > kills_before;
   return ended;
+}
+
+int run_with_restarts(const std::vector<std::string>& line, const StopRequest& stop,
+                      const RestartRule& rule) {
+  auto furthest = rule.progress ? rule.progress() : 0;
+  auto ended = run_line(line, stop, rule.grace, rule.output);
+  for (int tries = 1; stop.signal() == 0 && is_worth_a_restart(ended.code); ++tries) {
+    if (ended.out_of_memory) (void)print_line(kOutOfMemory);
+    if (ended.code > 128) (void)print_line(sentence_of_end(ended.code, rule.launcher));
+    if (const auto reached = rule.progress ? rule.progress() : 0; reached > furthest) {
+      furthest = reached;
+      tries = 1;
+    }
+    if (tries > rule.restarts) break;
+    const auto wait = wait_before_restart(tries);
+    if (rule.wait) {
+      rule.wait(wait);
+    } else {
+      (void)print_line(fmt::format("the next try begins in {} s", wait.count()));
+      stop.wait(wait);
+    }
+    if (stop.signal() != 0) break;
+    const auto next = rule.again(tries, ended);
+    if (next.empty()) return 0;
+    ended = run_line(next, stop, rule.grace, rule.output);
+  }
+  return stop.signal() == 0 || ended.code == 0 ? ended.code : 128 + stop.signal();
 }
 
 }  // namespace paceline::cluster

@@ -19,32 +19,32 @@
 
 namespace paceline::cluster {
 
-/// The children of `process` that have not been collected; empty if it is gone.
-[[nodiscard]] std::vector<pid_t> children_of(pid_t process);
-/// Those of them that run this program.
-[[nodiscard]] std::vector<pid_t> workers_of(pid_t launcher);
-/// All descendants of `process`, without itself.
-[[nodiscard]] std::vector<pid_t> descendants_of(pid_t process);
-
-/// Sends `signal` to each process; ignores those that are gone.
-void send_signal(const std::vector<pid_t>& processes, int signal);
-
 /// The file that a shell would start as `name`, or "".
 [[nodiscard]] std::string in_path(const std::string& name);
-
-/// Whether Slurm's srun offers PMIx, which joins MPI processes, by its answer to --mpi=list.
-///
-/// Cost     starts srun once
-[[nodiscard]] bool srun_has_pmix();
 
 /// Exit code of this program after a bug (EX_SOFTWARE); 2 to 5 are base::ErrorKind.
 inline constexpr int kBugExitCode = 70;
 
-/// How long a launcher may outlive the last of its workers on this host. mpirun waits for its daemons: for a
-/// quarter of an hour if a host has lost its power or its link.
-inline constexpr std::chrono::seconds kWithoutWorkers{15};
-/// How long it may take to end after it was asked to.
-inline constexpr std::chrono::seconds kToEnd{5};
+/// The exit code of a child by its wait status; 128 + the signal that ended it.
+[[nodiscard]] int code_of(int status);
+
+/// A child process, or why there is none.
+struct Started {
+  pid_t process = -1;
+  int error = 0;  ///< errno of what failed; if the program could not be executed, the child has ended
+};
+/// Starts the program of `line` in a child process, where `prepare` runs first: only what is allowed between
+/// fork() and exec().
+[[nodiscard]] Started start_program(const std::vector<std::string>& line,
+                                    const std::function<void()>& prepare);
+
+/// How a line of shell ended.
+struct ShellOutput {
+  std::string text;  ///< standard output without trailing line ends
+  int code = 0;
+};
+/// Errors   Error(device): no process could be started
+[[nodiscard]] ShellOutput run_in_shell(const std::string& line);
 
 /// How a command line ended.
 struct Ended {
@@ -106,9 +106,6 @@ inline constexpr const char* kLost = "PACELINE_LOST";
 /// The progress of the run in `out`, from its files: updates of the newest checkpoint, or the number of
 /// records.
 [[nodiscard]] std::int64_t progress_of(const std::filesystem::path& out);
-
-/// The wait before the `tries`th restart without progress (from 1): 1 s, 2 s, 4 s ... at most a minute.
-[[nodiscard]] std::chrono::seconds wait_before_restart(int tries);
 
 /// How a lost run is restarted.
 struct RestartRule {

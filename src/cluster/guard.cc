@@ -10,11 +10,11 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdlib>
 
 #include "base/process.h"
 #include "base/text.h"
+#include "base/thread_pool.h"
 #include "cluster/log.h"
 
 namespace paceline::cluster {
@@ -92,10 +92,9 @@ void ExitWatchdog::watch(std::function<std::optional<Failure>()> failure) {
   thread_ =
       std::jthread([this, failure = std::move(failure), within = time_to_end()](const std::stop_token& stop) {
         constexpr std::chrono::milliseconds kLook(500);
-        std::condition_variable_any wake;
-        std::unique_lock lock(mutex_);
-        while (!wake.wait_for(lock, stop, kLook, [&] { return stop.stop_requested(); })) {
+        while (!base::stopped_within(stop, kLook)) {
           const auto failed = failure();
+          const std::lock_guard lock(mutex_);
           const bool by_gpu = !hang_.empty() && base::Clock::now() - hangs_since_ >= kToEndWithoutGpu;
           if (!failed || (!by_gpu && base::Clock::now() - failed->known_at < within)) continue;
           const auto why = by_gpu ? fmt::format("cannot end by itself after the run failed: {}", hang_)

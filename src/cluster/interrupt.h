@@ -3,43 +3,40 @@
 /// Handles Ctrl-C: the first press asks the run to stop after its step and keep its results; the second ends
 /// the process at once.
 
-#include <time.h>
+#include <signal.h>
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <functional>
+#include <initializer_list>
+#include <optional>
 #include <stop_token>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace paceline::cluster {
 
-// The clock and the time limit by which a signal handler tells a second Ctrl-C from a repetition of the
-// first.
+/// While an object exists, `handler` gets the signals; before and after, they have their former action. What
+/// was ignored of SIGHUP (nohup, whose purpose is to outlive the terminal) and SIGTSTP stays so.
+class SignalActions {
+ public:
+  SignalActions(std::initializer_list<int> signals, void (*handler)(int));
+  ~SignalActions() { restore(); }
+  SignalActions(const SignalActions&) = delete;
+  SignalActions& operator=(const SignalActions&) = delete;
+  void restore() const;
 
-/// `timeout` and shells signal a process and then its group, so the process gets the same signal twice. A
-/// signal counts as a second Ctrl-C only if it comes at least so many milliseconds after the first one.
-inline constexpr std::int64_t kSameSignalMs = 300;
+ private:
+  std::vector<std::pair<int, struct sigaction>> former_;
+};
 
-/// Milliseconds of a monotonic clock.
+/// While an object exists, SIGTERM, SIGINT, SIGHUP and Ctrl-Z (SIGTSTP) are only recorded.
 ///
-/// Threads  any; also in a signal handler
-[[nodiscard]] inline std::int64_t now_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{1000} * now.tv_sec + now.tv_nsec / 1000000;
-}
-
-/// While an object exists, SIGTERM, SIGINT and, unless ignored (nohup), SIGHUP are only recorded; before and
-/// after, they have their former action. Ctrl-Z (SIGTSTP) is recorded too.
-///
-/// Threads  at most one at a time in a process
+/// Threads  at most one of this and Interrupt at a time in a process
 class StopRequest {
  public:
   StopRequest();
-  ~StopRequest();
-  StopRequest(const StopRequest&) = delete;
-  StopRequest& operator=(const StopRequest&) = delete;
 
   /// The signal that asks to stop; 0: none so far.
   [[nodiscard]] int signal() const;
@@ -52,14 +49,16 @@ class StopRequest {
   [[nodiscard]] bool take_suspension() const;
 
   /// In a child, between fork() and exec(): restores the former actions of signals.
-  void restore_in_child() const;
+  void restore_in_child() const { actions_.restore(); }
+
+ private:
+  const SignalActions actions_;
 };
 
-/// While an object exists, it handles SIGINT, SIGTERM and, unless ignored (nohup), SIGHUP as above; before
-/// and after, they have their former action. The handler only writes a byte to a pipe (async-signal-safe); a
-/// thread reads it, prints a message and requests the stop.
+/// While an object exists, it handles SIGINT, SIGTERM and SIGHUP as above. The handler only writes a byte to
+/// a pipe (async-signal-safe); a thread reads it, prints a message and requests the stop.
 ///
-/// Threads  at most one at a time in a process
+/// Threads  at most one of this and StopRequest at a time in a process
 class Interrupt {
  public:
   /// `silent`, if given, is called at a signal, from another thread; if true, no message is printed.
@@ -83,6 +82,7 @@ class Interrupt {
   std::atomic<int> heard_{0};  ///< of other processes
   std::stop_source source_;
   std::jthread watcher_;
+  std::optional<SignalActions> actions_;
 };
 
 }  // namespace paceline::cluster

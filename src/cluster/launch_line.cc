@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -49,8 +48,8 @@ std::uint16_t free_port() {
   return ntohs(any.sin_port);
 }
 
-/// Runs in the child: starts the program of `words` as process `process`.
-[[noreturn]] void become_process(int process, const std::vector<char*>& words, pid_t starter, int report) {
+/// Runs in the child before the program of process `process`.
+void prepare_process(int process, pid_t starter) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // ends this process if the starter is killed
   if (::getppid() != starter) ::_exit(128 + SIGTERM);
   const auto number = std::to_string(process);
@@ -60,24 +59,20 @@ std::uint16_t free_port() {
     const int nothing = ::open("/dev/null", O_RDONLY);
     if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
   }
-  ::execvp(words[0], words.data());
-  const int reason = errno;
-  [[maybe_unused]] const auto written = ::write(report, &reason, sizeof reason);
-  ::_exit(127);
 }
 
 class ProcessesHere {
  public:
   ProcessesHere(const std::vector<std::string>& line, int processes) {
-    std::vector<char*> words;
-    for (const auto& word : line) words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
-    for (int process = 0; process < processes; ++process)
-      if (const int reason = start(process, words); reason != 0) {
-        signal_all(SIGKILL);
-        base::fail(base::ErrorKind::comm, "launch: process {} of {} could not be started: {}", process,
-                   processes, std::strerror(reason));
-      }
+    for (int process = 0; process < processes; ++process) {
+      const auto [id, error] =
+          start_program(line, [process, starter = ::getpid()] { prepare_process(process, starter); });
+      if (id > 0) running_[id] = process;
+      if (error == 0) continue;
+      signal_all(SIGKILL);
+      base::fail(base::ErrorKind::comm, "launch: process {} of {} could not be started: {}", process,
+                 processes, std::strerror(error));
+    }
   }
 
   int wait() {
@@ -94,27 +89,12 @@ class ProcessesHere {
   }
 
  private:
-  /// 0, or why it could not be started.
-  int start(int process, const std::vector<char*>& words) {
-    int ends[2];  // closed by a successful exec; otherwise the child writes the error to it
-    if (::pipe2(ends, O_CLOEXEC) != 0) return errno;
-    const pid_t starter = ::getpid(), child = ::fork();
-    if (child == 0) become_process(process, words, starter, ends[1]);
-    int reason = child < 0 ? errno : 0;
-    ::close(ends[1]);
-    while (child > 0 && ::read(ends[0], &reason, sizeof reason) < 0 && errno == EINTR) {
-    }
-    ::close(ends[0]);
-    if (child > 0) running_[child] = process;
-    return reason;
-  }
-
   void note(pid_t ended, int status) {
     const auto found = running_.find(ended);
     if (found == running_.end()) return;
     const int process = found->second;
     running_.erase(found);
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const int code = code_of(status);
     const bool was_stopped = code == 128 + SIGHUP || code == 128 + SIGINT || code == 128 + SIGTERM;
     if (was_stopped && stopped_ == 0) stopped_ = code;
     if (code == 0 || was_stopped || error_) return;
@@ -190,11 +170,53 @@ bool is_host_itself(std::string host, std::string_view own) {
 constexpr std::array kHostFiles{"PBS_NODEFILE", "PE_HOSTFILE", "LSB_DJOB_HOSTFILE",
                                 "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile"};
 
-[[noreturn]] void refuse_no_number() {
+int number_of_processes(const LaunchOptions& options) {
+  if (const int processes = processes_of(options); processes > 0) return processes;
   base::fail(
       base::ErrorKind::usage,
       "launch needs a number of processes, as in 'paceline launch --processes 4 -- train ...', or hosts with "
       "the number of processes on each, as in 'paceline launch --hosts hostA:2,hostB:2 -- train ...'");
+}
+
+std::vector<std::string> srun_line(const LaunchOptions& options, const std::string& program) {
+  std::vector<std::string> line{"srun", options.has_pmix ? "--mpi=pmix" : "--mpi=none",
+                                "--kill-on-bad-exit=1",
+                                fmt::format("--ntasks={}", number_of_processes(options))};
+  if (options.cores_per_task > 0) line.push_back(fmt::format("--cpus-per-task={}", options.cores_per_task));
+  line.push_back(program);
+  return line;
+}
+
+std::vector<std::string> here_line(const LaunchOptions& options, const std::string& program) {
+  return {program, "launch", "--by", "here", "--processes", std::to_string(number_of_processes(options)),
+          "--"};
+}
+
+std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::string& program) {
+  const int processes = number_of_processes(options);
+  if (const int places = options.hosts.empty() ? 0 : places_of(options.hosts);
+      places > 0 && places < processes)
+    base::fail(base::ErrorKind::usage, "--hosts {} has places for {} processes, and --processes is {}",
+               options.hosts, places, processes);
+  // --quiet: Paceline itself reports errors, once. The second option gives the first process time to write
+  // its record when another process is lost.
+  std::vector<std::string> line{
+      "mpirun", "--quiet", "--mca", "odls_base_sigkill_timeout", "4", "-np", std::to_string(processes)};
+  if (!options.hosts.empty()) line.insert(line.end(), {"--host", options.hosts});
+  // mpirun would bind each of two processes to one core, even on a host with eight. Paceline binds workers
+  // itself.
+  line.insert(line.end(), {"--bind-to", "none"});
+  if (!options.interface.empty())
+    line.insert(line.end(), {"--mca", "btl_tcp_if_include", options.interface, "--mca", "oob_tcp_if_include",
+                             options.interface});
+  if (options.oversubscribe) line.push_back("--oversubscribe");
+  if (options.as_root) line.push_back("--allow-run-as-root");
+  if (!options.lost.empty()) line.insert(line.end(), {"-x", fmt::format("{}={}", kLost, options.lost)});
+  // By name: every user of the host can read a command line, and the address has the token of the messages.
+  if (!options.ear.empty()) line.insert(line.end(), {"-x", kEar});
+  if (options.is_plain && !options.hosts.empty()) line.insert(line.end(), {"-x", "NO_COLOR"});
+  line.push_back(program);
+  return line;
 }
 
 }  // namespace
@@ -273,65 +295,24 @@ LaunchBy choose_starter(const LaunchOptions& options, const Surroundings& around
   return around.has_mpirun ? LaunchBy::mpirun : LaunchBy::here;
 }
 
-std::vector<std::string> srun_line(const LaunchOptions& options, const std::string& program,
-                                   const std::vector<std::string>& words) {
-  if (options.processes == 0) refuse_no_number();
-  std::vector<std::string> line{"srun", options.has_pmix ? "--mpi=pmix" : "--mpi=none",
-                                "--kill-on-bad-exit=1", fmt::format("--ntasks={}", options.processes)};
-  if (options.cores_per_task > 0) line.push_back(fmt::format("--cpus-per-task={}", options.cores_per_task));
-  line.push_back(program);
-  line.insert(line.end(), words.begin(), words.end());
-  return line;
-}
-
-std::vector<std::string> here_line(const LaunchOptions& options, const std::string& program,
-                                   const std::vector<std::string>& words) {
-  if (options.processes == 0) refuse_no_number();
-  std::vector<std::string> line{
-      program, "launch", "--by", "here", "--processes", std::to_string(options.processes), "--"};
+std::vector<std::string> launch_line(const LaunchOptions& options, const std::string& program,
+                                     const std::vector<std::string>& words) {
+  auto line = options.by == LaunchBy::here   ? here_line(options, program)
+              : options.by == LaunchBy::srun ? srun_line(options, program)
+                                             : mpirun_line(options, program);
   line.insert(line.end(), words.begin(), words.end());
   return line;
 }
 
 std::string here_in_shell(const LaunchOptions& options, const std::string& program,
                           const std::vector<std::string>& words) {
-  if (options.processes == 0) refuse_no_number();
+  const int processes = number_of_processes(options);
   std::vector<std::string> line{program};
   line.insert(line.end(), words.begin(), words.end());
   return fmt::format(
       "for rank in $(seq 0 {}); do RANK=$rank LOCAL_RANK=$rank WORLD_SIZE={} MASTER_ADDR=127.0.0.1 "
       "MASTER_PORT=29500 {} & done; wait",
-      options.processes - 1, options.processes, shell_line(line));
-}
-
-std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::string& program,
-                                     const std::vector<std::string>& words) {
-  const int places = options.hosts.empty() ? 0 : places_of(options.hosts);
-  const int processes = options.processes > 0 ? options.processes : places;
-  if (processes == 0) refuse_no_number();
-  if (places > 0 && places < processes)
-    base::fail(base::ErrorKind::usage, "--hosts {} has places for {} processes, and --processes is {}",
-               options.hosts, places, processes);
-  // --quiet: Paceline itself reports errors, once. The second option gives the first process time to write
-  // its record when another process is lost.
-  std::vector<std::string> line{
-      "mpirun", "--quiet", "--mca", "odls_base_sigkill_timeout", "4", "-np", std::to_string(processes)};
-  if (!options.hosts.empty()) line.insert(line.end(), {"--host", options.hosts});
-  // mpirun would bind each of two processes to one core, even on a host with eight. Paceline binds workers
-  // itself.
-  line.insert(line.end(), {"--bind-to", "none"});
-  if (!options.interface.empty())
-    line.insert(line.end(), {"--mca", "btl_tcp_if_include", options.interface, "--mca", "oob_tcp_if_include",
-                             options.interface});
-  if (options.oversubscribe) line.push_back("--oversubscribe");
-  if (options.as_root) line.push_back("--allow-run-as-root");
-  if (!options.lost.empty()) line.insert(line.end(), {"-x", fmt::format("{}={}", kLost, options.lost)});
-  // By name: every user of the host can read a command line, and the address has the token of the messages.
-  if (!options.ear.empty()) line.insert(line.end(), {"-x", kEar});
-  if (options.is_plain && !options.hosts.empty()) line.insert(line.end(), {"-x", "NO_COLOR"});
-  line.push_back(program);
-  line.insert(line.end(), words.begin(), words.end());
-  return line;
+      processes - 1, processes, shell_line(line));
 }
 
 std::vector<std::string> reach_line(const LaunchOptions& options, const std::string& host) {

@@ -81,25 +81,14 @@ struct Surroundings {
 [[nodiscard]] int processes_of(const LaunchOptions& options);
 [[nodiscard]] int nodes_of(const LaunchOptions& options);
 
-/// The mpirun line that runs `program` with `words` ("train", "--model", ...).
+/// The line of `options.by` that runs `program` with `words` ("train", "--model", ...): of mpirun, if that is
+/// automatic; of launch itself, to start the processes on this host (run_here).
 ///
 /// Errors   Error(usage): no number of processes; hosts that are no list of NAME or NAME:SLOTS, or have fewer
 ///          slots than there are processes
-[[nodiscard]] std::vector<std::string> mpirun_line(const LaunchOptions& options, const std::string& program,
+[[nodiscard]] std::vector<std::string> launch_line(const LaunchOptions& options, const std::string& program,
                                                    const std::vector<std::string>& words);
-
-/// The srun line.
-///
-/// Errors   Error(usage): no number of processes
-[[nodiscard]] std::vector<std::string> srun_line(const LaunchOptions& options, const std::string& program,
-                                                 const std::vector<std::string>& words);
-
-/// The line with which launch starts itself to start the processes on this host (run_here).
-///
-/// Errors   Error(usage): no number of processes
-[[nodiscard]] std::vector<std::string> here_line(const LaunchOptions& options, const std::string& program,
-                                                 const std::vector<std::string>& words);
-/// The same as shell commands, for display.
+/// What the line of launch itself does, as shell commands, for display.
 [[nodiscard]] std::string here_in_shell(const LaunchOptions& options, const std::string& program,
                                         const std::vector<std::string>& words);
 

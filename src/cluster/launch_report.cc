@@ -1,7 +1,6 @@
 #include "cluster/launch_report.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>

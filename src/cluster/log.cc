@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 #include "base/error.h"
 #include "base/line_output.h"
@@ -28,17 +27,12 @@ constexpr milliseconds kLookForTheEnd{60000};  ///< the end wakes the wait anyho
 constexpr std::size_t kLongest = 8192;
 constexpr const char* kSaid = "said";
 
-/// The line of a process: the token, then the text.
-std::string line_with_token(const comm::Address& launch, const std::string& text) {
-  return fmt::format("{} {}", launch.token, text.substr(0, kLongest - 64));
-}
-
 bool is_heard(const char* launch, const std::string& text) {
   const auto address = launch == nullptr ? std::nullopt : comm::address_of(launch);
   if (!address) return false;
   const comm::Socket socket(comm::connect_to(*address, kToConnect));
   if (socket.get() < 0) return false;
-  comm::write_line(socket.get(), line_with_token(*address, text));
+  comm::write_line(socket.get(), fmt::format("{} {}", address->token, text.substr(0, kLongest - 64)));
   return comm::read_line(socket.get(), kToPrint) == kSaid;
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <system_error>
 #include <utility>
@@ -76,75 +75,6 @@ std::vector<engine::PassedOver> all_passed_over(comm::ProcessGroup& processes,
       if (std::ranges::find(all, one) == all.end()) all.push_back(one);
   return all;
 }
-
-}  // namespace
-
-engine::PreparedKernels prepare_alike(
-    comm::ProcessGroup& processes, const engine::KernelRequest& asked,
-    const std::function<engine::PreparedKernels(const engine::KernelRequest&)>& prepare) {
-  engine::KernelRequest request = asked;
-  request.given = comm::value_of_first(processes, asked.given);
-  const bool is_first = processes.process() == 0;
-  bool is_first_asked = request.is_measured && request.given.empty();
-  while (true) {
-    engine::PreparedKernels prepared;
-    if (is_first || !is_first_asked) prepared = prepare(request);
-    if (is_first_asked) {
-      engine::KernelRequest like_first = request;
-      like_first.given = comm::value_of_first(processes, algorithms_of(prepared));
-      like_first.is_measured = false;
-      if (!is_first) prepared = prepare(like_first);
-    }
-    auto all = all_passed_over(processes, prepared.passed_over);
-    if (all.size() == request.passed_over.size()) return prepared;
-    request.passed_over = std::move(all);
-    is_first_asked = true;
-  }
-}
-
-engine::PreparedKernels prepare_together(const std::string& device, Session& session,
-                                         const graph::Graph& graph, const engine::CompileOptions& how,
-                                         const engine::KernelRequest& asked) {
-  auto& processes = session.processes();
-  processes.at(0, "the measuring of kernels");
-  const bool is_gpu = device == "cuda" || device.starts_with("cuda:");
-  const LongerDeadline longer(processes, is_gpu ? kForPlans : std::chrono::minutes(0));
-  auto prepared = prepare_alike(processes, asked, [&](const engine::KernelRequest& request) {
-    return engine::prepare(device, graph, how, request);
-  });
-  const auto others = find_other_kernels(session, prepared);
-  if (const auto note = note_of_other_kernels(others, algorithms_of(prepared).size()); !note.empty())
-    prepared.note += (prepared.note.empty() ? "kernels: " : "; ") + note;
-  return prepared;
-}
-
-std::string note_of_other_kernels(std::span<const OtherKernels> others, std::size_t problems) {
-  if (others.empty()) return "";
-  constexpr std::size_t kNamed = 4;
-  std::string names;
-  for (const auto& one : others.first(std::min(kNamed, others.size())))
-    names += fmt::format("{}process {} on {} ({} of {} problems)", names.empty() ? "" : ", ", one.process,
-                         one.host, one.problems, problems);
-  if (others.size() > kNamed) names += fmt::format(" and {} more", others.size() - kNamed);
-  return fmt::format(
-      "not all processes use the algorithms of process 0, which this record names, because they choose others or "
-      "cannot use these: {}; a repeated run has the same bits only on the same kinds of machines in the same order",
-      names);
-}
-
-comm::Emulation emulation_of(const train::Options& options) {
-  comm::Emulation emulation;
-  if (!options.emulate_link.empty()) emulation.link = comm::parse_link(options.emulate_link);
-  if (!options.emulate_straggler.empty())
-    emulation.straggler = comm::parse_straggler(options.emulate_straggler);
-  emulation.hides_sums = !options.emulate_compute.empty();
-  return emulation;
-}
-
-namespace {
-
-/// Whether engines of `device` keep arrays on GPUs, so that NCCL can be used.
-bool is_gpu(const std::string& device) { return device == "cuda" || device.starts_with("cuda:"); }
 
 /// The cores near each worker's GPU, from the kernel.
 std::vector<std::vector<int>> cores_near_gpus(const std::string& device, int workers) {
@@ -220,7 +150,16 @@ class InSession final : public Alone {
 
   engine::PreparedKernels prepare(const graph::Graph& graph, const engine::CompileOptions& how,
                                   const engine::KernelRequest& asked) const override {
-    return prepare_together(device_name(), session_, graph, how, asked);
+    auto& processes = session_.processes();
+    processes.at(0, "the measuring of kernels");
+    const LongerDeadline longer(processes, is_gpu(device_name()) ? kForPlans : std::chrono::minutes(0));
+    auto prepared = prepare_alike(processes, asked, [&](const engine::KernelRequest& request) {
+      return engine::prepare(device_name(), graph, how, request);
+    });
+    const auto others = find_other_kernels(session_, prepared);
+    if (const auto note = note_of_other_kernels(others, algorithms_of(prepared).size()); !note.empty())
+      prepared.note += (prepared.note.empty() ? "kernels: " : "; ") + note;
+    return prepared;
   }
   std::vector<int> device_numbers(int local_workers) const override { return dealt(local_workers).numbers; }
   std::optional<train::DeviceShare> device(int local_workers) const override {
@@ -254,6 +193,54 @@ class InSession final : public Alone {
 };
 
 }  // namespace
+
+engine::PreparedKernels prepare_alike(
+    comm::ProcessGroup& processes, const engine::KernelRequest& asked,
+    const std::function<engine::PreparedKernels(const engine::KernelRequest&)>& prepare) {
+  engine::KernelRequest request = asked;
+  request.given = comm::value_of_first(processes, asked.given);
+  const bool is_first = processes.process() == 0;
+  bool is_first_asked = request.is_measured && request.given.empty();
+  while (true) {
+    engine::PreparedKernels prepared;
+    if (is_first || !is_first_asked) prepared = prepare(request);
+    if (is_first_asked) {
+      engine::KernelRequest like_first = request;
+      like_first.given = comm::value_of_first(processes, algorithms_of(prepared));
+      like_first.is_measured = false;
+      if (!is_first) prepared = prepare(like_first);
+    }
+    auto all = all_passed_over(processes, prepared.passed_over);
+    if (all.size() == request.passed_over.size()) return prepared;
+    request.passed_over = std::move(all);
+    is_first_asked = true;
+  }
+}
+
+std::string note_of_other_kernels(std::span<const OtherKernels> others, std::size_t problems) {
+  if (others.empty()) return "";
+  constexpr std::size_t kNamed = 4;
+  std::string names;
+  for (const auto& one : others.first(std::min(kNamed, others.size())))
+    names += fmt::format("{}process {} on {} ({} of {} problems)", names.empty() ? "" : ", ", one.process,
+                         one.host, one.problems, problems);
+  if (others.size() > kNamed) names += fmt::format(" and {} more", others.size() - kNamed);
+  return fmt::format(
+      "not all processes use the algorithms of process 0, which this record names, because they choose others or "
+      "cannot use these: {}; a repeated run has the same bits only on the same kinds of machines in the same order",
+      names);
+}
+
+comm::Emulation emulation_of(const train::Options& options) {
+  comm::Emulation emulation;
+  if (!options.emulate_link.empty()) emulation.link = comm::parse_link(options.emulate_link);
+  if (!options.emulate_straggler.empty())
+    emulation.straggler = comm::parse_straggler(options.emulate_straggler);
+  emulation.hides_sums = !options.emulate_compute.empty();
+  return emulation;
+}
+
+bool is_gpu(const std::string& device) { return device == "cuda" || device.starts_with("cuda:"); }
 
 bool Joining::joins_gpus() const {
   // NCCL is not used with an emulated link or bf16 messages, which exist only for sums on the host.
@@ -306,11 +293,8 @@ train::Backend make_backend(const std::string& device, Session* session, const c
                   .wire_format = wire_format,
                   .stalls = stalls};
   joining.emulation.hosts = place.hosts;
-  const auto make_machine = [&]() -> std::shared_ptr<const train::Machine> {
-    if (session == nullptr) return std::make_shared<Alone>(joining);
-    return std::make_shared<InSession>(joining, members);
-  };
-  return {.machine = make_machine(),
+  return {.machine = session == nullptr ? std::make_shared<Alone>(joining)
+                                        : std::make_shared<InSession>(joining, members),
           .device_sum_bytes = joining.joins_gpus() ? comm::nccl::kBufferBytes : 0,
           .neighbour_pids = session != nullptr ? session->neighbour_pids() : std::vector<int>(),
           .place = place,

@@ -15,25 +15,21 @@
 #include "comm/emulate.h"
 #include "comm/process_group.h"
 #include "engine/engine.h"
-#include "graph/graph.h"
 #include "train/given/backend.h"
 #include "train/given/options.h"
 
 namespace paceline::cluster {
 
-/// The kernels of this process in a run of several. All processes of the run call it.
+/// Whether engines of `device` keep arrays on GPUs, so that NCCL can be used.
+[[nodiscard]] bool is_gpu(const std::string& device);
+
+/// The kernels of this process in a run of several; all of `processes` call it. `prepare`: engine::prepare().
 ///
 /// Measured kernels are those of the first process, as after a resume: record and checkpoints name them. A
-/// process that cannot compute a problem in this way uses its default; then the first process's note says so.
-///
-/// Errors   those of engine::prepare()
-[[nodiscard]] engine::PreparedKernels prepare_together(const std::string& device, Session& session,
-                                                       const graph::Graph& graph,
-                                                       const engine::CompileOptions& how,
-                                                       const engine::KernelRequest& asked);
-
-/// The same with `prepare` for engine::prepare(), by all of `processes`. What one of them cannot compile or
+/// process that cannot compute a problem in this way uses its default. What one of them cannot compile or
 /// start, none of them uses: then the first process chooses again without it, and the others follow it.
+///
+/// Errors   those of `prepare`
 [[nodiscard]] engine::PreparedKernels prepare_alike(
     comm::ProcessGroup& processes, const engine::KernelRequest& asked,
     const std::function<engine::PreparedKernels(const engine::KernelRequest&)>& prepare);

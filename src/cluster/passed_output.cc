@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <string>
 #include <system_error>
 
@@ -18,14 +17,14 @@ constexpr int kForTheRest_ms = 100;
 /// A line of this length is passed on before its end has come.
 constexpr std::size_t kLongestLine = 65536;
 
+}  // namespace
+
 bool go_to_one_place(int one, int other) {
   struct stat first {
   }, second{};
   return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 && first.st_dev == second.st_dev &&
          first.st_ino == second.st_ino;
 }
-
-}  // namespace
 
 PassedOutput::PassedOutput() {
   if (base::has_reader(STDOUT_FILENO)) open(0, STDOUT_FILENO);

@@ -11,6 +11,9 @@
 
 namespace paceline::cluster {
 
+/// Whether two descriptors are open on one file, pipe or terminal.
+[[nodiscard]] bool go_to_one_place(int one, int other);
+
 /// Threads  made and destroyed by one thread; it has one of its own for each output
 class PassedOutput {
  public:

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -17,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/thread_pool.h"
 #include "base/topology.h"
 #include "cluster/log.h"
 #include "comm/make.h"
@@ -43,16 +43,10 @@ class LastResort {
   LastResort(int process, std::chrono::seconds longest, std::string sentence,
              const comm::StartupProbe* here = nullptr)
       : thread_([=](const std::stop_token& stop) {
-          std::mutex mutex;
-          std::condition_variable_any wake;
-          std::unique_lock lock(mutex);
-          const auto in_time = [&](std::chrono::seconds wait) {
-            return wake.wait_for(lock, stop, wait, [] { return false; }) || stop.stop_requested();
-          };
           const auto suspects_in = [&](std::chrono::seconds wait) -> std::optional<std::string> {
-            if (in_time(wait - kCpuTimesApart)) return std::nullopt;
+            if (base::stopped_within(stop, wait - kCpuTimesApart)) return std::nullopt;
             const auto before = here == nullptr ? comm::StartupProbe::CpuTimes() : here->cpu_times();
-            if (in_time(kCpuTimesApart)) return std::nullopt;
+            if (base::stopped_within(stop, kCpuTimesApart)) return std::nullopt;
             return here == nullptr ? "" : fmt::format("{}", fmt::join(here->absent(before), ", "));
           };
           const auto early = suspects_in(kToBegin);

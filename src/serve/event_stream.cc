@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "base/thread_pool.h"
+
 namespace paceline::serve {
 namespace {
 
@@ -24,10 +26,7 @@ EventFeed::EventFeed(std::filesystem::path file, std::chrono::milliseconds look)
     : path_(std::move(file)), tail_(path_) {
   this->look();
   thread_ = std::jthread([this, look](const std::stop_token& stop) {
-    std::mutex mutex;
-    std::condition_variable_any wake;
-    std::unique_lock lock(mutex);
-    while (!wake.wait_for(lock, stop, look, [&] { return stop.stop_requested(); })) this->look();
+    while (!base::stopped_within(stop, look)) this->look();
   });
 }
 

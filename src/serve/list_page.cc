@@ -26,10 +26,11 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+using Status = const measure::RunStatus&;
+
 struct Metric {
-  const char* name;
-  const char* help;
-  std::optional<double> (*value)(const measure::RunStatus&);
+  const char *name, *help;
+  std::optional<double> (*value)(Status);
 };
 
 std::optional<double> of_count(std::int64_t count) {
@@ -39,34 +40,27 @@ std::optional<double> of_count(std::int64_t count) {
 constexpr std::array kMetrics{
     Metric{"paceline_images_per_second",
            "Images per second, mean since the previous event; of a study, those of its last cell.",
-           [](const measure::RunStatus& s) { return s.images_per_s; }},
+           [](Status s) { return s.images_per_s; }},
     Metric{"paceline_step_seconds",
-           "Seconds per step, mean since the previous event; of a study, those of "
-           "its last cell.",
-           [](const measure::RunStatus& s) { return s.step_s; }},
-    Metric{"paceline_loss", "Mean training loss of the epoch so far.",
-           [](const measure::RunStatus& s) { return s.loss; }},
+           "Seconds per step, mean since the previous event; of a study, those of its last cell.",
+           [](Status s) { return s.step_s; }},
+    Metric{"paceline_loss", "Mean training loss of the epoch so far.", [](Status s) { return s.loss; }},
     Metric{"paceline_learning_rate", "Learning rate of the last step.",
-           [](const measure::RunStatus& s) { return s.learning_rate; }},
-    Metric{"paceline_epoch", "Epoch, from 1.", [](const measure::RunStatus& s) { return of_count(s.epoch); }},
-    Metric{"paceline_step", "Updates done.",
-           [](const measure::RunStatus& s) { return of_count(s.updates_done); }},
-    Metric{"paceline_steps", "Updates of the whole run.",
-           [](const measure::RunStatus& s) { return of_count(s.updates); }},
+           [](Status s) { return s.learning_rate; }},
+    Metric{"paceline_epoch", "Epoch, from 1.", [](Status s) { return of_count(s.epoch); }},
+    Metric{"paceline_step", "Updates done.", [](Status s) { return of_count(s.updates_done); }},
+    Metric{"paceline_steps", "Updates of the whole run.", [](Status s) { return of_count(s.updates); }},
     Metric{"paceline_test_accuracy", "Accuracy on the test set, 0 to 1.",
-           [](const measure::RunStatus& s) { return s.test_accuracy; }},
+           [](Status s) { return s.test_accuracy; }},
     Metric{"paceline_validation_accuracy", "Accuracy on the validation part, 0 to 1.",
-           [](const measure::RunStatus& s) { return s.validation_accuracy; }},
+           [](Status s) { return s.validation_accuracy; }},
     Metric{"paceline_cells_done", "Cells of a study that are done.",
-           [](const measure::RunStatus& s) {
+           [](Status s) {
              return s.cells > 0 ? std::optional(static_cast<double>(s.cells_done)) : std::nullopt;
            }},
-    Metric{"paceline_cells", "Cells of a study.",
-           [](const measure::RunStatus& s) { return of_count(s.cells); }},
-    Metric{"paceline_last_event_timestamp_seconds",
-           "When the last event was written, in seconds since "
-           "1970.",
-           [](const measure::RunStatus& s) { return std::optional(s.last_at); }},
+    Metric{"paceline_cells", "Cells of a study.", [](Status s) { return of_count(s.cells); }},
+    Metric{"paceline_last_event_timestamp_seconds", "When the last event was written, in seconds since 1970.",
+           [](Status s) { return std::optional(s.last_at); }},
 };
 
 constexpr std::string_view kHead = R"(<!doctype html>
@@ -143,17 +137,8 @@ std::string sparkline(const std::vector<double>& values) {
 
 /// A sign beside the word: nothing is told by colour alone.
 const char* sign_of_state(RunState state) {
-  switch (state) {
-    case RunState::running:
-      return "●";
-    case RunState::complete:
-      return "✓";
-    case RunState::failed:
-      return "✗";
-    case RunState::interrupted:
-      return "!";
-  }
-  return "";
+  constexpr const char* kSigns[]{"●", "✓", "!", "✗"};
+  return kSigns[static_cast<std::size_t>(state)];
 }
 
 std::string row(const Run& run, const std::string& suffix, double now) {

@@ -34,15 +34,6 @@ bool is_run(const fs::path& folder) {
 
 constexpr std::int64_t kLongestRecord = std::int64_t{64} << 20;
 
-/// When the file changed; adds its state to `stamp`.
-double changed(const fs::path& file, std::string& stamp) {
-  struct stat now {};
-  if (::stat(file.c_str(), &now) != 0) return 0;
-  stamp += fmt::format("{} {} {} {}.{}\n", file.filename().string(), now.st_ino, now.st_size,
-                       now.st_mtim.tv_sec, now.st_mtim.tv_nsec);
-  return static_cast<double>(now.st_mtim.tv_sec) + 1e-9 * static_cast<double>(now.st_mtim.tv_nsec);
-}
-
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> folders;
   std::error_code unreadable;
@@ -54,24 +45,8 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
   return folders;
 }
 
-std::string whole(std::int64_t value) { return report::integer(static_cast<double>(value)); }
-
-}  // namespace
-
-std::string_view name(RunState state) {
-  switch (state) {
-    case RunState::running:
-      return "running";
-    case RunState::complete:
-      return "complete";
-    case RunState::interrupted:
-      return "interrupted";
-    case RunState::failed:
-      return "failed";
-  }
-  return "";
-}
-
+/// Whether a program of this host is writing to the run: it then holds a lock on the directory
+/// (OutputDirectory).
 bool is_locked(const fs::path& directory) {
   const int opened = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0) return false;
@@ -79,6 +54,34 @@ bool is_locked(const fs::path& directory) {
   const bool locked = ::flock(opened, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(opened);
   return locked;
+}
+
+std::string whole(std::int64_t value) { return report::integer(static_cast<double>(value)); }
+
+}  // namespace
+
+std::string_view name(RunState state) {
+  constexpr std::string_view kNames[]{"running", "complete", "interrupted", "failed"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+RecordFiles record_files(const fs::path& folder) {
+  RecordFiles found;
+  std::error_code unreadable;
+  if (fs::is_regular_file(folder / "record.json", unreadable)) found.paths.push_back(folder / "record.json");
+  for (fs::directory_iterator at(folder / "records", unreadable), end; !unreadable && at != end;
+       at.increment(unreadable))
+    if (at->path().extension() == ".json") found.paths.push_back(at->path());
+  std::ranges::sort(found.paths);
+  for (const auto& file : found.paths) {
+    struct stat now {};
+    if (::stat(file.c_str(), &now) != 0) continue;
+    found.stamp += fmt::format("{} {} {} {}.{}\n", file.filename().string(), now.st_ino, now.st_size,
+                               now.st_mtim.tv_sec, now.st_mtim.tv_nsec);
+    found.changed_at = std::max(found.changed_at, static_cast<double>(now.st_mtim.tv_sec) +
+                                                      1e-9 * static_cast<double>(now.st_mtim.tv_nsec));
+  }
+  return found;
 }
 
 std::vector<Run> RunBook::list() {
@@ -140,17 +143,10 @@ void RunBook::read_events(const fs::path& folder, Run& run) {
 /// For runs older than event logs. A training's record gives its state; for a study the cells that are not
 /// complete do.
 void RunBook::read_records(const fs::path& folder, Run& run) {
-  std::vector<fs::path> files;
-  std::error_code unreadable;
-  if (fs::is_regular_file(folder / "record.json", unreadable)) files.push_back(folder / "record.json");
-  for (fs::directory_iterator at(folder / "records", unreadable), end; !unreadable && at != end;
-       at.increment(unreadable))
-    if (at->path().extension() == ".json") files.push_back(at->path());
-  std::sort(files.begin(), files.end());
+  auto [files, stamp, changed_at] = record_files(folder);
+  run.changed_at = std::max(run.changed_at, changed_at);
   auto& status = run.status;
   auto& kept = records_[folder.string()];
-  std::string stamp;
-  for (const auto& file : files) run.changed_at = std::max(run.changed_at, changed(file, stamp));
   if (!stamp.empty() && stamp == kept.stamp) {
     status = kept.status;
     return;

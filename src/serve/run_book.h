@@ -24,11 +24,14 @@ struct Run {
   std::int64_t bytes = 0;  ///< of its event file
 };
 
-/// Whether a program of this host is writing to the run: it then holds a lock on the directory
-/// (OutputDirectory).
-///
-/// Cost     some system calls
-[[nodiscard]] bool is_locked(const std::filesystem::path& directory);
+/// The files with a run's records.
+struct RecordFiles {
+  std::vector<std::filesystem::path> paths;
+  std::string stamp;      ///< changes whenever one of them is written
+  double changed_at = 0;  ///< of the newest: UTC, seconds since 1970
+};
+/// Cost     a look at each file, which is not opened
+[[nodiscard]] RecordFiles record_files(const std::filesystem::path& folder);
 
 /// Finds runs, and remembers how far their event files were read and what their records say, so that later
 /// calls read only what is new. It reads regular files alone, and of records none above 64 MiB: whoever may

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -18,8 +16,6 @@
 
 namespace paceline::serve {
 namespace {
-
-namespace fs = std::filesystem;
 
 HttpResponse of_text(int status, std::string text, std::string type = "text/plain; charset=utf-8") {
   return {.status = status,
@@ -55,26 +51,6 @@ class Seat {
   std::shared_ptr<std::atomic<int>> taken_;
   int number_ = 0;
 };
-
-/// A stamp of the run's records that changes whenever one is written.
-std::string stamp_of(const fs::path& folder) {
-  double newest = 0;
-  std::int64_t files = 0, bytes = 0;
-  const auto take = [&](const fs::path& file) {
-    struct stat now {};
-    if (::stat(file.c_str(), &now) != 0) return;
-    ++files;
-    bytes += now.st_size;
-    newest = std::max(
-        newest, static_cast<double>(now.st_mtim.tv_sec) + 1e-9 * static_cast<double>(now.st_mtim.tv_nsec));
-  };
-  take(folder / "record.json");
-  std::error_code unreadable;
-  for (fs::directory_iterator at(folder / "records", unreadable), end; !unreadable && at != end;
-       at.increment(unreadable))
-    if (at->path().extension() == ".json") take(at->path());
-  return fmt::format("{} {} {:.9f}", files, bytes, newest);
-}
 
 /// Adds headers to every answer: it must not be cached, must not be read by other sites, and has exactly the
 /// stated type.
@@ -214,7 +190,7 @@ std::shared_ptr<const Site::Report> Site::report_of(const Run& run) {
   }
   const std::lock_guard lock(slot->mutex);
   auto& kept = slot->report;
-  const auto stamp = stamp_of(run.path);
+  const auto stamp = record_files(run.path).stamp;
   constexpr double kSecondsBetween = 5;
   const bool goes_on = run.state == RunState::running && !run.status.has_ended;
   if (kept && (kept->stamp == stamp || (goes_on && base::seconds_since(kept->made_at) < kSecondsBetween)))

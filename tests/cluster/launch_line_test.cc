@@ -22,7 +22,7 @@ using ::testing::Not;
 const std::vector<std::string> kTrainWords{"train", "--model", "mnist-cnn"};
 
 TEST(LaunchLine, IsAnMpirunLineThatAShellTakes) {
-  const auto line = mpirun_line({.processes = 4}, "/opt/paceline", kTrainWords);
+  const auto line = launch_line({.processes = 4}, "/opt/paceline", kTrainWords);
   EXPECT_THAT(shell_line(line),
               AllOf(HasSubstr("mpirun --quiet"),
                     HasSubstr(" -np 4 --bind-to none /opt/paceline train --model mnist-cnn"),
@@ -31,12 +31,12 @@ TEST(LaunchLine, IsAnMpirunLineThatAShellTakes) {
 }
 
 TEST(LaunchLine, TakesTheNumberOfProcessesFromTheHosts) {
-  const auto line = shell_line(mpirun_line({.hosts = "a:2,b:3,c"}, "p", kTrainWords));
+  const auto line = shell_line(launch_line({.hosts = "a:2,b:3,c"}, "p", kTrainWords));
   EXPECT_THAT(line, AllOf(HasSubstr("-np 6"), HasSubstr("--host a:2,b:3,c")));
-  EXPECT_THROW((void)mpirun_line({.processes = 3, .hosts = "a:2"}, "p", kTrainWords), base::Error);
+  EXPECT_THROW((void)launch_line({.processes = 3, .hosts = "a:2"}, "p", kTrainWords), base::Error);
   const auto complaint = [](const std::string& hosts) -> std::string {
     try {
-      (void)mpirun_line({.hosts = hosts}, "p", kTrainWords);
+      (void)launch_line({.hosts = hosts}, "p", kTrainWords);
     } catch (const base::Error& error) {
       return error.what();
     }
@@ -50,27 +50,28 @@ TEST(LaunchLine, TakesTheNumberOfProcessesFromTheHosts) {
     EXPECT_THAT(complaint("a:2," + bad), HasSubstr("a name of letters, digits")) << bad;
   for (const char* good : {"node-01.example.org:2", "me@node_2", "10.0.0.1:4"})
     EXPECT_EQ(complaint(good), "") << good;
-  EXPECT_THROW((void)mpirun_line({}, "p", kTrainWords), base::Error);
+  EXPECT_THROW((void)launch_line({}, "p", kTrainWords), base::Error);
 }
 
 TEST(LaunchLine, OfSrunTakesWhatJoinsTheTasks) {
-  const auto line =
-      shell_line(srun_line({.processes = 4, .cores_per_task = 2}, "/opt/paceline", kTrainWords));
+  const auto line = shell_line(
+      launch_line({.by = LaunchBy::srun, .processes = 4, .cores_per_task = 2}, "/opt/paceline", kTrainWords));
   EXPECT_EQ(line,
             "srun --mpi=pmix --kill-on-bad-exit=1 --ntasks=4 --cpus-per-task=2 /opt/paceline train --model "
             "mnist-cnn");
-  EXPECT_THAT(shell_line(srun_line({.processes = 4, .has_pmix = false}, "p", kTrainWords)),
-              AllOf(HasSubstr("--mpi=none"), Not(HasSubstr("cpus-per-task"))));
-  EXPECT_THROW((void)srun_line({}, "p", kTrainWords), base::Error);
+  EXPECT_THAT(
+      shell_line(launch_line({.by = LaunchBy::srun, .processes = 4, .has_pmix = false}, "p", kTrainWords)),
+      AllOf(HasSubstr("--mpi=none"), Not(HasSubstr("cpus-per-task"))));
+  EXPECT_THROW((void)launch_line({.by = LaunchBy::srun}, "p", kTrainWords), base::Error);
 }
 
 TEST(LaunchLine, HereStartsItselfAndShowsWhatAShellWouldDo) {
-  EXPECT_EQ(shell_line(here_line({.processes = 3}, "/opt/paceline", kTrainWords)),
+  EXPECT_EQ(shell_line(launch_line({.by = LaunchBy::here, .processes = 3}, "/opt/paceline", kTrainWords)),
             "/opt/paceline launch --by here --processes 3 -- train --model mnist-cnn");
   EXPECT_THAT(here_in_shell({.processes = 3}, "/opt/paceline", kTrainWords),
               AllOf(HasSubstr("$(seq 0 2)"), HasSubstr("WORLD_SIZE=3"),
                     HasSubstr("/opt/paceline train --model mnist-cnn & done")));
-  EXPECT_THROW((void)here_line({}, "p", kTrainWords), base::Error);
+  EXPECT_THROW((void)launch_line({.by = LaunchBy::here}, "p", kTrainWords), base::Error);
 }
 
 TEST(LaunchLine, ChoosesWhoStartsTheProcesses) {
@@ -96,12 +97,12 @@ TEST(LaunchLine, GoesOnWithTheHostsThatAnswer) {
   EXPECT_EQ(on_hosts_left({.processes = 4}, answers).processes, 4);  // here: nobody to ask
   EXPECT_THROW((void)on_hosts_left({.hosts = "b:4"}, answers), base::Error);
   EXPECT_THAT(shell_line(reach_line({.hosts = "a:2,b"}, "b")), HasSubstr("--host b"));
-  const auto again = shell_line(mpirun_line({.processes = 2, .lost = "at=12.5"}, "p", kTrainWords));
+  const auto again = shell_line(launch_line({.processes = 2, .lost = "at=12.5"}, "p", kTrainWords));
   EXPECT_THAT(again, HasSubstr(" -x PACELINE_LOST=at=12.5 p train"));
-  EXPECT_THAT(shell_line(mpirun_line({.processes = 2, .ear = "7 80 a"}, "p", kTrainWords)),
+  EXPECT_THAT(shell_line(launch_line({.processes = 2, .ear = "7 80 a"}, "p", kTrainWords)),
               AllOf(HasSubstr(" -x PACELINE_EAR p train"), Not(HasSubstr("7 80"))))
       << "the token is for no command line";
-  EXPECT_THAT(shell_line(mpirun_line({.processes = 2, .hosts = "a,b", .is_plain = true}, "p", kTrainWords)),
+  EXPECT_THAT(shell_line(launch_line({.processes = 2, .hosts = "a,b", .is_plain = true}, "p", kTrainWords)),
               HasSubstr(" -x NO_COLOR p train"));
 }
 

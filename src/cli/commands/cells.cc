@@ -23,7 +23,6 @@
 #include "measure/environment.h"
 #include "report/build.h"
 #include "report/document.h"
-#include "report/terminal_text.h"
 #include "train/given/names.h"
 #include "train/given/resolve.h"
 #include "train/record/run_record.h"
@@ -67,7 +66,7 @@ void require_same_cells(const cluster::Session& session, const std::vector<study
   for (std::size_t process = 0; process < all.size(); ++process)
     if (all[process] != all[0])
       base::fail(
-          base::ErrorKind::comm,
+          ErrorKind::comm,
           "process {} on {} would run other cells than process 0: their hosts differ in memory, cores or "
           "data; give --batches and --workers as lists",
           process, session.members()[process].host);
@@ -84,16 +83,16 @@ void print_records(const std::vector<measure::Record>& records) {
 void introduce_cells(const Settings& settings, std::size_t cells, const std::filesystem::path& directory,
                      Screen& screen) {
   const auto name = command_name(settings.command);
-  if (!settings.recipe.empty()) screen.explain(settings.recipe);
-  for (const auto& note : settings.notes) screen.explain(note);
+  if (!settings.recipe.empty()) screen.say(settings.recipe);
+  for (const auto& note : settings.notes) screen.say(note);
   if (settings.is_given("placement") && (settings.session == nullptr || settings.session->place().hosts == 1))
-    screen.explain("--placement: all processes are on one node, so packed and spread are the same");
-  screen.explain(fmt::format("{}: {}; records go to {}/records, and a stopped {} goes on from there", name,
-                             base::counted(cells, "cell"), directory.string(), name));
+    screen.say("--placement: all processes are on one node, so packed and spread are the same");
+  screen.say("{}: {}; records go to {}/records, and a stopped {} goes on from there", name,
+             base::counted(cells, "cell"), directory.string(), name);
   const bool has_sizes_of_quick = !settings.is_given("model") && !settings.is_given("data") &&
                                   !settings.is_given("batches") && !settings.is_given("repeats");
   if (settings.study.quick && has_sizes_of_quick)
-    screen.explain(
+    screen.say(
         "it takes one to three minutes on two cores, and at most a minute more where other programs disturb it");
   if (const auto watch = watch_line(directory); !watch.empty()) screen.say(watch);
 }
@@ -106,8 +105,8 @@ void require_a_figure(const std::vector<measure::Record>& records) {
   };
   if (with("complete") != records.end()) return;
   if (const auto failed = with("failed"); failed != records.end())
-    base::fail(base::ErrorKind::device, "every cell failed; the first: {}", failed->reason);
-  base::fail(base::ErrorKind::usage, "no cell can be run; the first: {}", records.front().reason);
+    base::fail(ErrorKind::device, "every cell failed; the first: {}", failed->reason);
+  base::fail(ErrorKind::usage, "no cell can be run; the first: {}", records.front().reason);
 }
 
 /// Writes the report to the screen (its beginning, with --tables all of it, with --json the records to
@@ -130,8 +129,8 @@ int show_report(const Settings& settings, const std::vector<measure::Record>& re
                                .csv = directory / "csv",
                                .json = directory / "report.json"};
   (void)write_reports(document, where);
-  screen.say(fmt::format(" page   {}   (and report.md, report.json, csv/{})", where.html.string(),
-                         settings.tables || settings.json ? "" : "; --tables prints them"));
+  screen.say(" page   {}   (and report.md, report.json, csv/{})", where.html.string(),
+             settings.tables || settings.json ? "" : "; --tables prints them");
   return say_expectations(document, screen);
 }
 
@@ -313,12 +312,12 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   const auto not_begun = std::count_if(records.begin(), records.end(),
                                        [](const auto& record) { return record.reason == study::kNotBegun; });
   if (not_begun == static_cast<std::ptrdiff_t>(records.size())) {
-    screen.explain("stopped before the first cell was done: no report; the same command begins again");
+    screen.say("stopped before the first cell was done: no report; the same command begins again");
     return interrupt.exit_code();
   }
   const int expected = show_report(settings, records, directory, screen);
   const int stopped = interrupt.exit_code();
-  if (stopped != 0) screen.explain(text_of_stop(records, not_begun));
+  if (stopped != 0) screen.say(text_of_stop(records, not_begun));
   // A part may contain only cells that cannot be run; the report of the whole study then says so.
   const bool has_failed =
       std::ranges::any_of(records, [](const auto& record) { return record.status == "failed"; });

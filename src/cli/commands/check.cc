@@ -25,7 +25,7 @@ void join_records(Inputs& inputs, bool is_same_machine) {
     if (row == nullptr) continue;
     if (!is_same_machine)
       base::fail(
-          base::ErrorKind::usage,
+          ErrorKind::usage,
           "{}: the baseline of {} is '{}', a record of Paceline: a row of a table is compared with a record "
           "only where --same-machine says that both were measured on one machine",
           table.where, row->name(), row->text("baseline"));
@@ -35,9 +35,6 @@ void join_records(Inputs& inputs, bool is_same_machine) {
 
 using check::Result;
 using check::Severity;
-
-/// The exit code if something is wrong in the table; 2 and more are other errors.
-constexpr int kDoesNotHold = 1;
 
 void append(Result& all, Result one) {
   all.findings.insert(all.findings.end(), one.findings.begin(), one.findings.end());
@@ -75,7 +72,7 @@ Inputs read_inputs(const std::vector<fs::path>& paths, bool is_same_machine) {
     else if (is_json)
       records.push_back(path);
     else
-      base::fail(base::ErrorKind::data, "{}: is neither a record nor a table, and {}", path.string(),
+      base::fail(ErrorKind::data, "{}: is neither a record nor a table, and {}", path.string(),
                  table::why_not_read(head));
   }
   if (!records.empty()) inputs.records = read_records(records);
@@ -97,7 +94,7 @@ int import_command(const Settings& settings) {
   for (const auto& one : tables) {
     if (tables.size() > 1 && !text.empty())
       base::fail(
-          base::ErrorKind::usage,
+          ErrorKind::usage,
           "the files are of {} runs or programs, but one table holds one; import them one after the other",
           tables.size());
     text += table::to_csv(one);
@@ -108,8 +105,8 @@ int import_command(const Settings& settings) {
   }
   base::write_file(options.out, text);
   Screen screen(false);
-  for (const auto& note : tables.front().notes) screen.explain(note);
-  screen.say(fmt::format("{}: {}", options.out.string(), base::counted(tables.front().rows.size(), "row")));
+  for (const auto& note : tables.front().notes) screen.say(note);
+  screen.say("{}: {}", options.out.string(), base::counted(tables.front().rows.size(), "row"));
   return 0;
 }
 

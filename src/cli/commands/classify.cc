@@ -53,14 +53,14 @@ int classify_command(const Settings& settings) {
   std::optional<Submission> submission;
   if (!settings.submission_columns.empty() || !settings.sample_submission.empty()) {
     if (out.empty())
-      base::fail(base::ErrorKind::usage, "--{} is about the table of --out; add --out FILE.csv",
+      base::fail(ErrorKind::usage, "--{} is about the table of --out; add --out FILE.csv",
                  settings.submission_columns.empty() ? "sample-submission" : "columns");
     submission.emplace(settings.submission_columns, settings.sample_submission);
     request.top = std::numeric_limits<int>::max();
   }
   // What is not a class of an image goes to standard error, so that the lines can be piped.
   Screen screen(true, Waits::never);
-  for (const auto& note : settings.notes) screen.explain(note);
+  for (const auto& note : settings.notes) screen.say(note);
   const cluster::Interrupt interrupt;
   const auto began = base::Clock::now();
   std::int64_t done = 0, unread = 0, all = 0;
@@ -69,14 +69,14 @@ int classify_command(const Settings& settings) {
     if (submission) submission->set_classes(given.classes);
     all = given.images;
     unread = static_cast<std::int64_t>(given.faults.size());
-    screen.explain(given.description);
+    screen.say(given.description);
     for (const auto* said : {&given.notes, &given.faults})
-      for (const auto& sentence : *said) screen.explain(base::visible(sentence));
+      for (const auto& sentence : *said) screen.say(base::visible(sentence));
   };
   const auto take = [&](const train::ClassifiedImage& image) {
     if (!image.fault.empty()) {
       ++unread;
-      screen.explain(base::visible(image.fault));
+      screen.say(base::visible(image.fault));
       return;
     }
     ++done;
@@ -101,26 +101,26 @@ int classify_command(const Settings& settings) {
                          interrupt.token(), begin, take);
   screen.clear_bar();
   if (interrupt.token().stop_requested()) {
-    screen.explain(fmt::format("interrupted: stopped as asked after {} of {} images{}", done, all,
-                               out.empty() ? "" : fmt::format("; {} was not written", out.string())));
+    screen.say("interrupted: stopped as asked after {} of {} images{}", done, all,
+               out.empty() ? "" : fmt::format("; {} was not written", out.string()));
     return interrupt.exit_code();
   }
   if (submission && done > 0) {
     table = submission->text();
-    if (const auto sentence = submission->left_over(); !sentence.empty()) screen.explain(sentence);
+    if (const auto sentence = submission->left_over(); !sentence.empty()) screen.say(sentence);
   }
   if (!out.empty() && done > 0) {
     base::write_file(out, table);
-    print(fmt::format("{}: {}\n", base::counted(done, "image"), base::visible(out.string())));
+    print("{}: {}\n", base::counted(done, "image"), base::visible(out.string()));
   }
   if (unread == 0) return 0;
-  screen.explain(done == 0
-                     ? "no image could be classified"
-                     : fmt::format("{} of what was given could not be read and {} left out; the {} "
-                                   "classified",
-                                   unread, unread == 1 ? "is" : "are",
-                                   done == 1 ? "other image is" : fmt::format("other {} images are", done)));
-  return static_cast<int>(base::ErrorKind::data);
+  screen.say(done == 0
+                 ? "no image could be classified"
+                 : fmt::format("{} of what was given could not be read and {} left out; the {} "
+                               "classified",
+                               unread, unread == 1 ? "is" : "are",
+                               done == 1 ? "other image is" : fmt::format("other {} images are", done)));
+  return static_cast<int>(ErrorKind::data);
 }
 
 }  // namespace paceline::cli

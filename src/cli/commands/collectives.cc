@@ -5,17 +5,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <span>
 #include <utility>
 
 #include "analysis/steps/bandwidth.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/topology.h"
 #include "cli/commands/commands.h"
 #include "cli/reports.h"
 #include "cli/screen/screen.h"
 #include "cluster/make_backend.h"
 #include "cluster/session.h"
+#include "comm/probe.h"
 #include "engine/cuda/nvml/facts.h"
 #include "engine/make.h"
 #include "measure/environment.h"
@@ -31,17 +34,12 @@ namespace {
 constexpr comm::Trial kAllReduce{comm::Collective::all_reduce, true};
 constexpr double kSmallestBytes = 4096, kLargestBytes = 16 << 20, kLargestOfLargeBuckets = 64 << 20;
 
-/// The number of bytes that this process's ranks can safely allocate together.
-double affordable_bytes(int local_workers) {
-  constexpr double kPart = 0.25;
-  return kPart * static_cast<double>(measure::available_memory_bytes()) / local_workers;
-}
-
 /// The sizes to time, the same on all ranks although their hosts may have different memory.
 std::vector<std::size_t> sizes_for_all(comm::Communicator& communicator, const train::Options& options,
                                        int local_workers) {
   double most = options.bucket_mb * 1e6 > kLargestBytes ? kLargestOfLargeBuckets : kLargestBytes;
-  most = std::min(most, affordable_bytes(local_workers));
+  constexpr double kAffordable = 0.25;  // of the free memory, for all ranks of this process
+  most = std::min(most, kAffordable * static_cast<double>(measure::available_memory_bytes()) / local_workers);
   communicator.all_reduce(std::span(&most, 1), comm::Reduce::min);
   std::vector<std::size_t> sizes;
   for (double bytes = kSmallestBytes; bytes <= std::max(most, kSmallestBytes); bytes *= 4)
@@ -53,6 +51,85 @@ std::vector<std::size_t> sizes_for_all(comm::Communicator& communicator, const t
 void name_carrier(measure::Record& record, const comm::Communicator& communicator) {
   record.communication.communicator = communicator.name();
   record.communication.algorithm = communicator.algorithm();
+}
+
+/// The buffers for timing one rank's collectives, on the device on which the rank would train.
+class ProbeMemory {
+ public:
+  /// A collective call: decides how the device's arrays are carried.
+  ///
+  /// Errors   Error(device): the device, or two times `bytes` of its memory, is not available
+  ProbeMemory(comm::Communicator& communicator, const std::string& device, int worker_on_host,
+              std::size_t bytes)
+      : memory_(engine::open_memory(device, worker_on_host)),
+        whole_(communicator.array(bytes / sizeof(float), *memory_)),
+        apart_(memory_->allocate(bytes / sizeof(float))) {}
+  [[nodiscard]] comm::ProbeArrays arrays() const { return {whole_.array(), apart_.array()}; }
+
+ private:
+  std::shared_ptr<const base::Memory> memory_;
+  base::OwnedArray whole_, apart_;
+};
+
+/// A record of kind "comm" before anything is timed.
+measure::Record begin_collectives(const train::ProcessPlacement& place, const base::CorePlan& cores,
+                                  const comm::Communicator& communicator,
+                                  std::vector<std::string> libraries = {}) {
+  measure::Record record;
+  record.kind = record.id = "comm";
+  record.created = measure::utc_now();
+  record.environment = train::machine_of(place, std::move(libraries));
+  record.workers = communicator.size();
+  record.threads_per_worker = 1;
+  record.oversubscribed = cores.oversubscribed;
+  name_carrier(record, communicator);
+  if (place.processes > 1) {
+    record.communication.processes = place.processes;
+    record.communication.launcher = place.launcher;
+    record.communication.library = place.library;
+  }
+  record.collectives.emplace();
+  record.link_fits.emplace();
+  record.notes.push_back(cores.note);
+  return record;
+}
+
+/// Adds the measurement of one size and returns it.
+const measure::CollectiveRecord& add_collective(measure::Record& record, comm::Trial trial,
+                                                comm::Probe probe) {
+  record.collectives->push_back({.collective = std::string(name(trial.collective)),
+                                 .in_place = trial.in_place,
+                                 .bytes = static_cast<std::int64_t>(probe.bytes),
+                                 .correct = probe.correct,
+                                 .seconds = std::move(probe.seconds)});
+  return record.collectives->back();
+}
+
+/// Whether a measurement or a fit is of `trial`.
+bool is_of(const auto& one, comm::Trial trial) {
+  return one.collective == name(trial.collective) && one.in_place == trial.in_place;
+}
+
+/// Adds latency and bandwidth fitted to the record's sizes of `trial`, if they determine them.
+void add_link_fit(measure::Record& record, comm::Trial trial) {
+  if (record.workers < 2) return;  // with one rank no bytes move, so a slope has no meaning
+  std::vector<analysis::TimedMessage> messages;
+  for (const auto& one : *record.collectives)
+    if (is_of(one, trial))
+      messages.push_back({static_cast<double>(one.bytes), measure::estimate(one.seconds).median});
+  if (const auto fit = analysis::fit_link(messages))
+    record.link_fits->push_back({.collective = std::string(name(trial.collective)),
+                                 .in_place = trial.in_place,
+                                 .alpha_s = fit->alpha_s,
+                                 .bytes_per_s = fit->bytes_per_s,
+                                 .residual = fit->residual});
+}
+
+/// Sets status and reason, depending on whether every result was right.
+void conclude_collectives(measure::Record& record) {
+  const bool correct = std::ranges::all_of(*record.collectives, &measure::CollectiveRecord::correct);
+  record.status = correct ? "complete" : "failed";
+  if (!correct) record.reason = "a collective gave a wrong result; see `correct` of each";
 }
 
 /// Times one size for about `seconds`. All ranks call it with the same arguments.
@@ -73,9 +150,6 @@ comm::Probe timed(comm::Communicator& communicator, std::size_t bytes, double se
   probe.correct = probe.correct && more.correct;
   return probe;
 }
-
-/// Small messages take microseconds and vary more, so they are repeated more often.
-int repeats_of(std::size_t bytes, int asked) { return bytes <= 65536 ? 5 * asked : asked; }
 
 /// What the ranks of one process share while they measure.
 struct Bench {
@@ -114,16 +188,14 @@ std::string head(bool of_all_sizes, int ranks) {
 std::string summary_of(const measure::Record& record, comm::Trial trial) {
   const measure::CollectiveRecord* largest = nullptr;
   bool correct = true;
-  const auto is_of_trial = [&](const auto& one) {
-    return one.collective == name(trial.collective) && one.in_place == trial.in_place;
-  };
   for (const auto& one : *record.collectives) {
-    if (!is_of_trial(one)) continue;
+    if (!is_of(one, trial)) continue;
     largest = &one;
     correct = correct && one.correct;
   }
   const auto figures = analysis::figures(*largest, record.workers);
-  const auto fit = std::ranges::find_if(*record.link_fits, is_of_trial);
+  const auto fit =
+      std::ranges::find_if(*record.link_fits, [&](const auto& one) { return is_of(one, trial); });
   std::string fitted = record.workers > 1 ? fmt::format("{:>11} {:>6}", "-", "-") : "";
   if (fit != record.link_fits->end())
     fitted = fmt::format(
@@ -134,7 +206,6 @@ std::string summary_of(const measure::Record& record, comm::Trial trial) {
                      rate(figures.busbw), correct ? " yes" : " NO", fitted);
 }
 
-/// The event for one size of one collective.
 measure::Event event_of(const measure::CollectiveRecord& one, int ranks) {
   const auto figures = analysis::figures(one, ranks);
   measure::Event event("collective");
@@ -153,8 +224,9 @@ void measure_all(comm::Communicator& communicator, const comm::ProbeArrays& arra
   communicator.at(0, "the measuring of collectives");
   for (const auto& trial : comm::kTrials) {
     for (std::size_t bytes = options.smallest; bytes <= options.largest; bytes *= 4) {
-      auto probe = comm::probe(communicator, trial, bytes / sizeof(float), 3,
-                               repeats_of(bytes, options.repeats), arrays);
+      // Small messages take microseconds and vary more, so they are repeated more often.
+      const int repeats = bytes <= 65536 ? 5 * options.repeats : options.repeats;
+      auto probe = comm::probe(communicator, trial, bytes / sizeof(float), 3, repeats, arrays);
       if (!speaks) continue;
       const auto& one = add_collective(bench.record, trial, std::move(probe));
       if (says_all) bench.screen->say(row_of(one, communicator.size()));
@@ -192,7 +264,7 @@ std::string fit_line(const measure::LinkFitRecord& fit, const measure::Record& r
 void refuse_another_record(const std::filesystem::path& out) {
   std::error_code unreadable;
   if (std::filesystem::exists(out / "record.json", unreadable))
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "--out {}: holds another run's record.json; give another --out, or move it away",
                out.string());
 }
@@ -201,7 +273,7 @@ int workers_among(const Settings& settings, const train::ProcessPlacement& place
   const int workers =
       settings.is_given("workers") || place.processes == 1 ? settings.train.workers : place.processes;
   if (workers % place.processes != 0)
-    base::fail(base::ErrorKind::usage, "--workers {} must be a multiple of the {} processes", workers,
+    base::fail(ErrorKind::usage, "--workers {} must be a multiple of the {} processes", workers,
                place.processes);
   return workers;
 }
@@ -214,7 +286,7 @@ std::string describe_link(const std::string& device) {
                      limit->made_of);
 }
 
-/// Allocates device memory for each of this process's ranks, and prints which library carries it.
+/// For each of this process's ranks.
 std::vector<std::unique_ptr<ProbeMemory>> open_memory(
     const std::vector<std::unique_ptr<comm::Communicator>>& communicators, const train::Backend& backend,
     const std::string& device, std::size_t bytes) {
@@ -238,89 +310,29 @@ void add_gpus_of_all(measure::Record& record, measure::GpuWatch* watch, const cl
 
 /// Prints what is measured, before the first row.
 void introduce_collectives(Screen& screen, const measure::Record& record, int processes, bool of_all_sizes) {
-  screen.explain(fmt::format("{} in {}, {}: {}", base::counted(record.workers, "rank", "ranks"),
-                             base::counted(processes, "process", "processes"),
-                             record.communication.communicator, record.communication.algorithm));
-  for (const auto& note : record.notes) screen.explain(note);
-  screen.explain(
+  screen.say("{} in {}, {}: {}", base::counted(record.workers, "rank", "ranks"),
+             base::counted(processes, "process", "processes"), record.communication.communicator,
+             record.communication.algorithm);
+  for (const auto& note : record.notes) screen.say(note);
+  screen.say(
       "times of the slowest rank, barrier before each; algbw = X / median, busbw = algbw times 2(N-1)/N "
       "(all_reduce), (N-1)/N (reduce_scatter, all_gather; X is the longer side), 1 (broadcast); GB = 1e9");
   screen.say(head(of_all_sizes, record.workers));
 }
 
-/// Prints the conclusions after the last row.
 void conclude(Screen& screen, const measure::Record& record, bool of_all_sizes) {
   if (record.workers == 1)
-    screen.explain(
+    screen.say(
         "one rank alone transfers nothing: the times are those of the call, and there is no bandwidth; give "
         "--workers 2");
   if (of_all_sizes)
-    for (const auto& fit : *record.link_fits) screen.explain(fit_line(fit, record));
+    for (const auto& fit : *record.link_fits) screen.say(fit_line(fit, record));
   else if (record.workers > 1)
-    screen.explain(
+    screen.say(
         "latency and GB/s: of t = latency + X / bandwidth, fitted over all sizes; -: not shown by them");
 }
 
 }  // namespace
-
-ProbeMemory::ProbeMemory(comm::Communicator& communicator, const std::string& device, int worker_on_host,
-                         std::size_t bytes)
-    : memory_(engine::open_memory(device, worker_on_host)),
-      whole_(communicator.array(bytes / sizeof(float), *memory_)),
-      apart_(memory_->allocate(bytes / sizeof(float))) {}
-
-measure::Record begin_collectives(const train::ProcessPlacement& place, const base::CorePlan& cores,
-                                  const comm::Communicator& communicator,
-                                  std::vector<std::string> libraries) {
-  measure::Record record;
-  record.kind = record.id = "comm";
-  record.created = measure::utc_now();
-  record.environment = train::machine_of(place, std::move(libraries));
-  record.workers = communicator.size();
-  record.threads_per_worker = 1;
-  record.oversubscribed = cores.oversubscribed;
-  name_carrier(record, communicator);
-  if (place.processes > 1) {
-    record.communication.processes = place.processes;
-    record.communication.launcher = place.launcher;
-    record.communication.library = place.library;
-  }
-  record.collectives.emplace();
-  record.link_fits.emplace();
-  record.notes.push_back(cores.note);
-  return record;
-}
-
-const measure::CollectiveRecord& add_collective(measure::Record& record, comm::Trial trial,
-                                                comm::Probe probe) {
-  record.collectives->push_back({.collective = std::string(name(trial.collective)),
-                                 .in_place = trial.in_place,
-                                 .bytes = static_cast<std::int64_t>(probe.bytes),
-                                 .correct = probe.correct,
-                                 .seconds = std::move(probe.seconds)});
-  return record.collectives->back();
-}
-
-void add_link_fit(measure::Record& record, comm::Trial trial) {
-  if (record.workers < 2) return;  // with one rank no bytes move, so a slope has no meaning
-  std::vector<analysis::TimedMessage> messages;
-  for (const auto& one : *record.collectives)
-    if (one.collective == name(trial.collective) && one.in_place == trial.in_place)
-      messages.push_back({static_cast<double>(one.bytes), measure::estimate(one.seconds).median});
-  if (const auto fit = analysis::fit_link(messages))
-    record.link_fits->push_back({.collective = std::string(name(trial.collective)),
-                                 .in_place = trial.in_place,
-                                 .alpha_s = fit->alpha_s,
-                                 .bytes_per_s = fit->bytes_per_s,
-                                 .residual = fit->residual});
-}
-
-void conclude_collectives(measure::Record& record) {
-  const bool correct = std::all_of(record.collectives->begin(), record.collectives->end(),
-                                   [](const auto& one) { return one.correct; });
-  record.status = correct ? "complete" : "failed";
-  if (!correct) record.reason = "a collective gave a wrong result; see `correct` of each";
-}
 
 measure::Record measure_all_reduce(const train::Options& options, const train::Backend& backend,
                                    double seconds) {
@@ -354,8 +366,7 @@ measure::Record measure_all_reduce(const train::Options& options, const train::B
 
 std::optional<double> largest_busbw_gb_per_s(const measure::Record& record) {
   if (!record.collectives || record.collectives->empty()) return std::nullopt;
-  const auto largest = std::max_element(record.collectives->begin(), record.collectives->end(),
-                                        [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  const auto largest = std::ranges::max_element(*record.collectives, {}, &measure::CollectiveRecord::bytes);
   const auto busbw = analysis::figures(*largest, record.workers).busbw;
   return busbw ? std::optional(busbw->median) : std::nullopt;
 }
@@ -393,16 +404,15 @@ int comm_command(const Settings& settings) {
   refuse_another_record(out);
   const OutputDirectory directory(out);
   Screen screen(settings.json, Waits::never);
-  RunLog log(out, settings.session == nullptr ? backend.stalls : settings.session->stalls());
+  RunLog log(out, backend.stalls);
   bench.screen = &screen;
   bench.log = &log;
   introduce_collectives(screen, record, place.processes, settings.tables);
   const auto began = base::Clock::now();
   log.write(measure::start_of("comm", settings.typed).set("workers", record.workers));
-  (void)log.guard([&] {
+  log.guard([&] {
     run_ranks(communicators, bench);
     add_gpus_of_all(record, gpu_watch.get(), settings.session, local);
-    return std::vector<measure::Record>{};
   });
   screen.clear_bar();
   conclude(screen, record, settings.tables);
@@ -414,11 +424,10 @@ int comm_command(const Settings& settings) {
   const auto path = out / "record.json";
   measure::write_record(path, record);
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
-  screen.explain(fmt::format("record: {}   (paceline report {} shows it as tables{})", path.string(),
-                             base::shell_word(out.string()),
-                             settings.tables ? "" : "; --tables prints each size"));
+  screen.say("record: {}   (paceline report {} shows it as tables{})", path.string(),
+             base::shell_word(out.string()), settings.tables ? "" : "; --tables prints each size");
   if (record.status != "complete")
-    base::fail(base::ErrorKind::comm, "a collective gave a wrong result (NO in its row); please report it");
+    base::fail(ErrorKind::comm, "a collective gave a wrong result (NO in its row); please report it");
   return 0;
 }
 

@@ -1,9 +1,7 @@
 #include <cstdio>
 #include <iterator>
-#include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/options/completion.h"
 #include "measure/environment.h"
 
 namespace paceline::cli {
@@ -63,12 +61,6 @@ constexpr CommandRow kCommandRows[]{
 };
 static_assert(std::size(kCommandRows) == train::command_index::kNumber, "every command has its row");
 
-std::vector<CommandWords> words_of_commands() {
-  std::vector<CommandWords> all;
-  for (const auto& row : command_rows()) all.push_back({row.name, row.command, row.summary});
-  return all;
-}
-
 }  // namespace
 
 std::span<const CommandRow> command_rows() { return kCommandRows; }
@@ -76,12 +68,12 @@ std::span<const CommandRow> command_rows() { return kCommandRows; }
 // completion and man: what the program writes about itself, for shells and for man.
 
 int completion_command(const Settings& settings) {
-  std::fputs(completion_script(settings.shell, words_of_commands()).c_str(), stdout);
+  std::fputs(completion_script(settings.shell, kCommandRows).c_str(), stdout);
   return 0;
 }
 
 int man_command(const Settings& /*settings*/) {
-  std::fputs(manual_page(words_of_commands(), measure::version()).c_str(), stdout);
+  std::fputs(manual_page(kCommandRows, measure::version()).c_str(), stdout);
   return 0;
 }
 

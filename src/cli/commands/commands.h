@@ -3,16 +3,19 @@
 /// The commands, some of them with others of their kind in a file. Each returns the exit code: 0, or that of
 /// the signal that stopped it. Failures are thrown as Error, which main prints.
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "analysis/predict/forecast.h"
-#include "cli/options/options.h"
+#include "cli/options/completion.h"
 #include "cli/reports.h"
+#include "engine/engine.h"
+#include "graph/graph.h"
 #include "measure/record.h"
 #include "study/study.h"
 #include "table/import/import.h"
@@ -48,14 +51,11 @@ struct Inputs {
 /// The link that the records emulated.
 [[nodiscard]] std::optional<analysis::AddedLink> emulated_link(std::span<const measure::Record> records);
 
-struct ChosenCluster {
-  std::optional<analysis::Cluster> cluster;  ///< none: as measured
-  bool is_other_hardware = false;
-  std::vector<std::string> remarks;  ///< sentences
-};
-/// By --cluster and --link.
-[[nodiscard]] ChosenCluster chosen_cluster(const Settings::Predict& options, const analysis::StepModel& model,
-                                           const std::optional<analysis::AddedLink>& emulated);
+/// Workers and cluster, by --workers, --cluster and --link. `remarks` gets sentences.
+[[nodiscard]] analysis::ForecastRequest forecast_request(const Settings::Predict& options,
+                                                         const analysis::StepModel& model,
+                                                         std::span<const measure::Record> records,
+                                                         std::vector<std::string>& remarks);
 
 // cells.cc: what sweep, scale, converge, search and study share.
 
@@ -87,14 +87,15 @@ class Screen;
 /// model_export.cc: paceline model export.
 void export_model(const Settings& settings, Screen& screen);
 
-// The table of commands, from which the overview, completions and the manual page are made.
+// model.cc: what `model show` and `doctor --kernels` look at.
 
-struct CommandRow {
-  std::string_view name;
-  Command command;
-  std::string_view summary;
-  int (*run)(const Settings&);
-};
+/// `name` with the given or its usual input, and the given classes.
+[[nodiscard]] graph::Graph model_for(const Settings& settings, const std::string& name);
+/// How it is compiled, by --local-batch, --precision and --threads.
+[[nodiscard]] engine::CompileOptions how_to_compile(const Settings& settings);
+
+/// doctor.cc: the row about the memory that processes of a host share. `bytes`: the size of /dev/shm.
+[[nodiscard]] std::string text_about_shared_memory(std::uintmax_t bytes, std::uintmax_t available);
 
 /// Every command, in the order of the overview.
 [[nodiscard]] std::span<const CommandRow> command_rows();

@@ -24,23 +24,15 @@
 
 namespace paceline::cli {
 
-// Implements `paceline data get`, which downloads a public data set.
-
-/// Downloads the package that settings.data names, opens it to check it, and prints the spec that reads it.
-/// Returns the exit code. Ctrl-C keeps what was downloaded.
-///
-/// Errors   Error(usage): an unknown name; Error(data): as data::get and data::open
-int get_data(const Settings& settings);
-
 namespace {
 
 data::Package find_package(const std::string& name, const std::string& from) {
   const auto& table = data::packages();
   const auto found = std::find_if(table.begin(), table.end(), [&](const auto& p) { return p.name == name; });
   if (const auto how = data::how_to_get(name); found == table.end() && !how.empty())
-    base::fail(base::ErrorKind::usage, "data get: there is no package '{}': {}", name, how);
+    base::fail(ErrorKind::usage, "data get: there is no package '{}': {}", name, how);
   if (found == table.end())
-    base::fail(base::ErrorKind::usage, "data get: there is no package '{}'{}", name,
+    base::fail(ErrorKind::usage, "data get: there is no package '{}'{}", name,
                base::suggestion(name, data::package_names()));
   data::Package package = *found;
   if (!from.empty())
@@ -105,8 +97,8 @@ Census take_census(const data::Dataset& set, int classes, const char* name) {
   for (std::int64_t index = 0; index < set.size(); ++index) {
     const auto label = set.read(index, pixels);
     if (label < 0 || label >= classes)
-      base::fail(base::ErrorKind::data, "{} set: sample {} has label {}, and labels go from 0 to {}", name,
-                 index, label, classes - 1);
+      base::fail(ErrorKind::data, "{} set: sample {} has label {}, and labels go from 0 to {}", name, index,
+                 label, classes - 1);
     ++census.per_class[static_cast<std::size_t>(label)];
     census.hashes.push_back(std::hash<std::string_view>{}(as_view(pixels)));
     for (std::size_t i = 0; i < pixels.size(); ++i) {
@@ -140,10 +132,10 @@ void print_duplicates(const char* where, const data::Dataset& first, const Censu
   const auto contradicting = std::count_if(
       duplicates.begin(), duplicates.end(),
       [&](const data::DuplicatePair& pair) { return first.label(pair.first) != second.label(pair.second); });
-  print(fmt::format("duplicates {}: {}\n", where,
-                    duplicates.empty() ? "none"
-                                       : fmt::format("{}, of them {} under another label", duplicates.size(),
-                                                     contradicting)));
+  print("duplicates {}: {}\n", where,
+        duplicates.empty()
+            ? "none"
+            : fmt::format("{}, of them {} under another label", duplicates.size(), contradicting));
 }
 
 template <typename Number>
@@ -158,11 +150,10 @@ void print_classes(const data::Source& source, const Census& train, const Census
       std::max<std::int64_t>(1, *std::max_element(train.per_class.begin(), train.per_class.end()));
   std::size_t width = 5;
   for (const auto& name : source.class_names) width = std::max(width, name.size());
-  print(fmt::format("\n  {:>3}  {:<{}} {:>8} {:>8}\n", "", "class", width, "train", "test"));
+  print("\n  {:>3}  {:<{}} {:>8} {:>8}\n", "", "class", width, "train", "test");
   for (std::size_t c = 0; c < train.per_class.size(); ++c)
-    print(fmt::format("  {:>3}  {:<{}} {:>8} {:>8}  {}\n", c, source.class_names[c], width,
-                      train.per_class[c], test.per_class[c],
-                      std::string(static_cast<std::size_t>(30 * train.per_class[c] / most), '#')));
+    print("  {:>3}  {:<{}} {:>8} {:>8}  {}\n", c, source.class_names[c], width, train.per_class[c],
+          test.per_class[c], std::string(static_cast<std::size_t>(30 * train.per_class[c] / most), '#'));
 }
 
 /// Refuses options that another of the commands reads, or another option's absence leaves unread.
@@ -178,20 +169,20 @@ void refuse_unread(const Settings& settings) {
   for (const auto& [option, action, with] : kReadings) {
     if (!settings.is_given(option)) continue;
     if (settings.data.action != action)
-      base::fail(base::ErrorKind::usage, "--{} is for data {}, not for data {}; leave it out", option.key(),
-                 action, settings.data.action);
+      base::fail(ErrorKind::usage, "--{} is for data {}, not for data {}; leave it out", option.key(), action,
+                 settings.data.action);
     if (!settings.is_given(with))
-      base::fail(base::ErrorKind::usage, "--{} is read with --{} alone; add that, or leave it out",
-                 option.key(), with.key());
+      base::fail(ErrorKind::usage, "--{} is read with --{} alone; add that, or leave it out", option.key(),
+                 with.key());
   }
   if (settings.data.shards > 0 && settings.data.decoded)
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "--decoded stores pixels in one file, but --shards keeps the images' own files; leave one out");
 }
 
-}  // namespace
-
+/// Downloads the package that settings.data names, opens it to check it, and prints the spec that reads it.
+/// Returns the exit code. Ctrl-C keeps what was downloaded.
 int get_data(const Settings& settings) {
   const auto package = find_package(settings.data.spec, settings.data.from);
   const auto cache = settings.data.cache.empty() ? base::cache_directory() : settings.data.cache;
@@ -209,12 +200,13 @@ int get_data(const Settings& settings) {
     return interrupt.exit_code();
   }
   const auto source = data::open(got.spec);
-  print(fmt::format(
-      "{}: {} ({})\n", package.name, source.description,
-      got.was_there ? "it was there, nothing was downloaded" : "downloaded, SHA-256 as published"));
-  print(fmt::format("--data {}\n", got.spec));
+  print("{}: {} ({})\n", package.name, source.description,
+        got.was_there ? "it was there, nothing was downloaded" : "downloaded, SHA-256 as published");
+  print("--data {}\n", got.spec);
   return 0;
 }
+
+}  // namespace
 
 int data_command(const Settings& settings) {
   if (settings.data.action == "get") return get_data(settings);
@@ -226,10 +218,10 @@ int data_command(const Settings& settings) {
   const auto source =
       data::open(settings.data.spec, {.skip_bad_images = skips, .threads = base::usable_cores()});
   const auto format = source.train->format();
-  print(fmt::format("{}: {}\n", source.spec, source.description));
-  print(fmt::format("{} training and {} test images of {}x{}x{} (height, width, channels), {} classes{}\n",
-                    source.train->size(), source.test->size(), format.height, format.width, format.channels,
-                    source.classes(), source.synthetic ? "; SYNTHETIC data" : ""));
+  print("{}: {}\n", source.spec, source.description);
+  print("{} training and {} test images of {}x{}x{} (height, width, channels), {} classes{}\n",
+        source.train->size(), source.test->size(), format.height, format.width, format.channels,
+        source.classes(), source.synthetic ? "; SYNTHETIC data" : "");
   if (settings.data.action == "pack" && settings.data.shards > 0) return pack_into_shards(settings, source);
   if (const auto images = image_parts(source); !images.empty()) {
     if (settings.data.action == "pack")
@@ -238,38 +230,33 @@ int data_command(const Settings& settings) {
                                             : describe_images(source, images);
   }
   if (!settings.data.list.empty())
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "--list names images in files, but '{}' holds its images in arrays; leave it out",
                source.spec);
   if (settings.data.action == "pack")
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "data pack into one file is for image folders; '{}' has one file for all images already; "
                "--shards N packs any data set",
                source.spec);
   const auto train = take_census(*source.train, source.classes(), "training");
   const auto test = take_census(*source.test, source.classes(), "test");
   if (settings.data.action == "verify") {
-    print(
-        fmt::format("all of it reads: {} samples, {:.1f} MB of pixels, every label in range, in {:.1f} s\n",
-                    source.train->size() + source.test->size(),
-                    static_cast<double>(format.bytes() * (source.train->size() + source.test->size())) / 1e6,
-                    base::seconds_since(started)));
+    print("all of it reads: {} samples, {:.1f} MB of pixels, every label in range, in {:.1f} s\n",
+          source.train->size() + source.test->size(),
+          static_cast<double>(format.bytes() * (source.train->size() + source.test->size())) / 1e6,
+          base::seconds_since(started));
     print_duplicates("inside train", *source.train, train, *source.train, train);
     print_duplicates("in both train and test", *source.train, train, *source.test, test);
     print_duplicates("inside test", *source.test, test, *source.test, test);
     return 0;
   }
-  print(fmt::format("normalisation used       mean {}   deviation {}\n", listed(source.mean),
-                    listed(source.stddev)));
-  print(fmt::format("measured, training set   mean {}   deviation {}\n", listed(train.mean),
-                    listed(train.stddev)));
-  print(fmt::format("measured, test set       mean {}   deviation {}\n", listed(test.mean),
-                    listed(test.stddev)));
-  print(fmt::format("usual augmentation       {}{}\n",
-                    source.crop_padding > 0
-                        ? fmt::format("random crop after padding by {}", source.crop_padding)
-                        : std::string("no crop"),
-                    source.flip != data::Flip::none ? ", horizontal flip" : ", no flip"));
+  print("normalisation used       mean {}   deviation {}\n", listed(source.mean), listed(source.stddev));
+  print("measured, training set   mean {}   deviation {}\n", listed(train.mean), listed(train.stddev));
+  print("measured, test set       mean {}   deviation {}\n", listed(test.mean), listed(test.stddev));
+  print("usual augmentation       {}{}\n",
+        source.crop_padding > 0 ? fmt::format("random crop after padding by {}", source.crop_padding)
+                                : std::string("no crop"),
+        source.flip != data::Flip::none ? ", horizontal flip" : ", no flip");
   print_classes(source, train, test);
   print_unevenness(train.per_class);
   return 0;

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -51,7 +49,7 @@ class CopyProgress {
 
 int pack_into_shards(const Settings& settings, const data::Source& source) {
   const auto& asked = settings.data;
-  for (const auto& note : source.notes) print(fmt::format("{}\n", note));
+  for (const auto& note : source.notes) print("{}\n", note);
   const cluster::Interrupt interrupt;
   CopyProgress progress("pack", "samples");
   const auto packed = data::pack_shards(
@@ -64,27 +62,27 @@ int pack_into_shards(const Settings& settings, const data::Source& source) {
       interrupt.token(), [&](std::int64_t done, std::int64_t all) { progress.show(done, all); });
   progress.screen().clear_bar();
   if (!packed) {
-    progress.screen().explain(fmt::format("interrupted: {} was not written", asked.pack.string()));
+    progress.screen().say("interrupted: {} was not written", asked.pack.string());
     return interrupt.exit_code();
   }
-  print(fmt::format(
+  print(
       "{}: {} samples in {} shards, {:.1f} MB, in {:.1f} s{}; training samples {}\n", asked.pack.string(),
       packed->images, packed->files, static_cast<double>(packed->bytes) / 1e6, progress.elapsed_s(),
       asked.max_side > 0 ? fmt::format("; {} scaled down to {} pixels", packed->scaled, asked.max_side) : "",
-      asked.keep_order ? "in the order of the data set" : "in an order drawn once"));
+      asked.keep_order ? "in the order of the data set" : "in an order drawn once");
   if (source.crop_padding > 0)
-    print(fmt::format(
+    print(
         "augmentation: '{}' is cropped after padding by {}, images in shards by random parts of the "
         "area (crop-area=1 takes nearly all of it)\n",
-        source.spec, source.crop_padding));
-  print(fmt::format("--data {}\n", cluster::shell_line({packed->spec})));
+        source.spec, source.crop_padding);
+  print("--data {}\n", cluster::shell_line({packed->spec}));
   return 0;
 }
 
 int stage_data(const Settings& settings) {
   const auto& asked = settings.data;
   if (asked.to.empty())
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "data stage copies the files of '{}' to a directory of this host; name it: --to DIR",
                asked.spec);
   const cluster::Interrupt interrupt;
@@ -95,19 +93,19 @@ int stage_data(const Settings& settings) {
                    .stop = interrupt.token(),
                    .waits =
                        [&] {
-                         progress.screen().explain(fmt::format(
-                             "{}: another process of this host copies into it; waiting", asked.to.string()));
+                         progress.screen().say("{}: another process of this host copies into it; waiting",
+                                               asked.to.string());
                        },
                    .progress = [&](std::int64_t done,
                                    std::int64_t all) { progress.show(done / 1'000'000, all / 1'000'000); }});
   progress.screen().clear_bar();
   if (!staged) {
-    progress.screen().explain(fmt::format(
-        "interrupted: stopped as asked; the same command copies what is missing in {}", asked.to.string()));
+    progress.screen().say("interrupted: stopped as asked; the same command copies what is missing in {}",
+                          asked.to.string());
     return interrupt.exit_code();
   }
   const auto megabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
-  progress.screen().explain(fmt::format(
+  progress.screen().say(
       "{}: {} of {:.1f} MB; {}{}", asked.to.string(), base::counted(staged->files, "file"),
       megabytes(staged->bytes),
       staged->copied == 0
@@ -116,7 +114,7 @@ int stage_data(const Settings& settings) {
                         staged->copied, megabytes(staged->copied_bytes), progress.elapsed_s()),
       staged->removed == 0 ? ""
                            : fmt::format("; {} removed that the data set no longer has",
-                                         base::counted(staged->removed, "file"))));
+                                         base::counted(staged->removed, "file")));
   print(staged->spec + "\n");  // as it is, for data=$(paceline data stage ...)
   return 0;
 }

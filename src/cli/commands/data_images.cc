@@ -41,17 +41,17 @@ std::string spread_of_sizes(std::vector<int> values) {
 }
 
 void print_parts(const std::vector<ImagePart>& parts, const std::vector<data::PartReport>& reports) {
-  print(fmt::format("\n  {:<11} {:>8} {:>9}  {:<18} {:<18} {}\n", "part", "images", "MB",
-                    "height min/med/max", "width min/med/max", "kinds"));
+  print("\n  {:<11} {:>8} {:>9}  {:<18} {:<18} {}\n", "part", "images", "MB", "height min/med/max",
+        "width min/med/max", "kinds");
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto& report = reports[i];
     std::string kinds;
     for (const auto& [kind, count] : report.kinds)
       kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", kind, count);
-    print(fmt::format("  {:<11} {:>8} {:>9.1f}  {:<18} {:<18} {}\n", parts[i].name, report.images,
-                      static_cast<double>(report.encoded_bytes) / 1e6, spread_of_sizes(report.heights),
-                      spread_of_sizes(report.widths), kinds));
-    if (report.turned > 0) print(fmt::format("  {:<11} {:>8} turned upright by EXIF\n", "", report.turned));
+    print("  {:<11} {:>8} {:>9.1f}  {:<18} {:<18} {}\n", parts[i].name, report.images,
+          static_cast<double>(report.encoded_bytes) / 1e6, spread_of_sizes(report.heights),
+          spread_of_sizes(report.widths), kinds);
+    if (report.turned > 0) print("  {:<11} {:>8} turned upright by EXIF\n", "", report.turned);
   }
 }
 
@@ -59,13 +59,13 @@ void print_classes_of_parts(const data::Source& source, const std::vector<ImageP
                             const std::vector<data::PartReport>& reports) {
   std::size_t width = 5;
   for (const auto& name : source.class_names) width = std::max(width, name.size());
-  print(fmt::format("\n  {:>4}  {:<{}}", "", "class", width));
-  for (const auto& part : parts) print(fmt::format(" {:>10}", part.name));
-  print(fmt::format("\n"));
+  print("\n  {:>4}  {:<{}}", "", "class", width);
+  for (const auto& part : parts) print(" {:>10}", part.name);
+  print("\n");
   for (std::size_t c = 0; c < source.class_names.size(); ++c) {
-    print(fmt::format("  {:>4}  {:<{}}", c, source.class_names[c], width));
-    for (const auto& report : reports) print(fmt::format(" {:>10}", report.per_class[c]));
-    print(fmt::format("\n"));
+    print("  {:>4}  {:<{}}", c, source.class_names[c], width);
+    for (const auto& report : reports) print(" {:>10}", report.per_class[c]);
+    print("\n");
   }
 }
 
@@ -74,10 +74,9 @@ std::int64_t print_broken(const std::vector<data::PartReport>& reports, std::siz
   std::int64_t broken = 0;
   for (const auto& report : reports)
     for (const auto& entry : report.broken)
-      if (static_cast<std::size_t>(broken++) < most)
-        print(fmt::format("broken: {}: {}\n", entry.name, entry.reason));
+      if (static_cast<std::size_t>(broken++) < most) print("broken: {}: {}\n", entry.name, entry.reason);
   if (static_cast<std::size_t>(broken) > most)
-    print(fmt::format("broken: and {} more\n", static_cast<std::size_t>(broken) - most));
+    print("broken: and {} more\n", static_cast<std::size_t>(broken) - most);
   return broken;
 }
 
@@ -106,16 +105,15 @@ void report_duplicates(const std::vector<ImagePart>& parts, const std::vector<da
       const auto where =
           a == b ? "inside " + parts[a].name : fmt::format("in both {} and {}", parts[a].name, parts[b].name);
       if (found.empty()) {
-        print(fmt::format("duplicates {}: none\n", where));
+        print("duplicates {}: none\n", where);
         continue;
       }
       const auto contradicting = std::count_if(found.begin(), found.end(),
                                                [](const auto& duplicate) { return !duplicate.same_label; });
-      print(fmt::format("duplicates {}: {}, of them {} under another class{}\n", where, found.size(),
-                        contradicting,
-                        a == b ? "" : "; accuracy on such images does not test what was learned"));
+      print("duplicates {}: {}, of them {} under another class{}\n", where, found.size(), contradicting,
+            a == b ? "" : "; accuracy on such images does not test what was learned");
       for (const auto& duplicate : found) {
-        print(fmt::format("  {} = {}\n", duplicate.second, duplicate.first));
+        print("  {} = {}\n", duplicate.second, duplicate.first);
         findings.add("duplicate", where, duplicate.second, duplicate.first,
                      duplicate.same_label ? "same class" : "another class");
       }
@@ -132,15 +130,13 @@ void report_classes(const data::Source& source, const std::vector<ImagePart>& pa
     for (std::size_t c = 0; c < whole.size(); ++c) {
       if (whole[c] > 0 || (reports[p].per_class[c] == 0 && parts[p].name != "train")) continue;
       const auto reason = fmt::format("all {} images are broken", reports[p].per_class[c]);
-      print(
-          fmt::format("class without images in {}: {}: {}\n", parts[p].name, source.class_names[c], reason));
+      print("class without images in {}: {}: {}\n", parts[p].name, source.class_names[c], reason);
       findings.add("class without images", parts[p].name, source.class_names[c], "", reason);
     }
   }
   for (const auto& [first, second] : data::alike_names(source.class_names)) {
-    print(
-        fmt::format("classes with nearly the same name: '{}' and '{}'; if they are one, join their folders\n",
-                    first, second));
+    print("classes with nearly the same name: '{}' and '{}'; if they are one, join their folders\n", first,
+          second);
     findings.add("alike classes", "", first, second, "");
   }
 }
@@ -150,10 +146,10 @@ void report_classes(const data::Source& source, const std::vector<ImagePart>& pa
 void print_unevenness(std::span<const std::int64_t> training_images) {
   const double ratio = data::unevenness(training_images);
   if (ratio < data::kUneven) return;
-  print(fmt::format(
+  print(
       "\nthe largest class has {:.3g} times the training images of the smallest: see --class-weights and --sampler "
       "(docs/uneven.md)\n",
-      ratio));
+      ratio);
 }
 
 std::vector<ImagePart> image_parts(const data::Source& source) {
@@ -169,25 +165,25 @@ std::vector<ImagePart> image_parts(const data::Source& source) {
 
 int describe_images(const data::Source& source, const std::vector<ImagePart>& parts) {
   const auto reports = inspect_all(source, parts, false);
-  for (const auto& note : source.notes) print(fmt::format("{}\n", note));
-  print(fmt::format("usual augmentation: random crop of {:g} to 1 of the area{}{}\n", source.crop_area,
-                    source.flip != data::Flip::none ? ", horizontal flip" : ", no flip",
-                    source.jitter > 0 ? fmt::format(", colours changed by up to {:g}", source.jitter) : ""));
+  for (const auto& note : source.notes) print("{}\n", note);
+  print("usual augmentation: random crop of {:g} to 1 of the area{}{}\n", source.crop_area,
+        source.flip != data::Flip::none ? ", horizontal flip" : ", no flip",
+        source.jitter > 0 ? fmt::format(", colours changed by up to {:g}", source.jitter) : "");
   print_parts(parts, reports);
   print_classes_of_parts(source, parts, reports);
   print_unevenness(reports.front().per_class);
   if (const auto broken = print_broken(reports, kListed); broken > 0)
-    print(fmt::format(
+    print(
         "{} images are broken, as their headers show; 'paceline data verify' decodes all images and "
         "names all that are broken\n",
-        broken));
+        broken);
   return 0;
 }
 
 int verify_images(const data::Source& source, const std::vector<ImagePart>& parts, const std::string& list) {
   const auto started = base::Clock::now();
   const auto reports = inspect_all(source, parts, true);
-  for (const auto& note : source.notes) print(fmt::format("{}\n", note));
+  for (const auto& note : source.notes) print("{}\n", note);
   print_parts(parts, reports);
   Findings findings;
   report_duplicates(parts, reports, findings);
@@ -202,10 +198,10 @@ int verify_images(const data::Source& source, const std::vector<ImagePart>& part
   findings.write(list);
   std::fflush(stdout);
   if (broken > 0)
-    base::fail(base::ErrorKind::data,
+    base::fail(ErrorKind::data,
                "{}: {} of {} images are broken; replace them, or train with --bad-images skip", source.spec,
                broken, images);
-  print(fmt::format("all {} images decode, in {:.1f} s\n", images, base::seconds_since(started)));
+  print("all {} images decode, in {:.1f} s\n", images, base::seconds_since(started));
   return 0;
 }
 
@@ -214,18 +210,18 @@ int write_image_manifest(const std::string& text) {
   const auto spec = data::parse_spec(text);
   std::error_code unknown;
   if (spec.name != "folder" || !std::filesystem::is_directory(spec.directory, unknown))
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "data manifest is for a folder of images, folder:DIR, but '{}' is not one that exists", text);
   const auto scan = data::write_manifest(spec.directory);
-  print(fmt::format("{}/{}: {} images in {} folders, in {:.1f} s\n", spec.directory, data::kManifestName,
-                    scan.listing.size(), scan.folders.size(), base::seconds_since(started)));
+  print("{}/{}: {} images in {} folders, in {:.1f} s\n", spec.directory, data::kManifestName,
+        scan.listing.size(), scan.folders.size(), base::seconds_since(started));
   return 0;
 }
 
 int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
                 const std::filesystem::path& path, bool decoded) {
   const auto started = base::Clock::now();
-  for (const auto& note : source.notes) print(fmt::format("{}\n", note));
+  for (const auto& note : source.notes) print("{}\n", note);
   data::TarWriter tar(path);
   data::ImageDecoder decoder;
   data::RgbImage image;
@@ -247,7 +243,7 @@ int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
         }
       } catch (const data::BrokenImage& broken) {
         base::fail(
-            base::ErrorKind::data,
+            ErrorKind::data,
             "{}: the image cannot be decoded: {}; replace it, or pack without such images: --bad-images skip",
             part.set->sample_name(i), broken.what());
       }
@@ -260,9 +256,9 @@ int pack_images(const data::Source& source, const std::vector<ImagePart>& parts,
       bytes += static_cast<std::int64_t>(file.size());
     }
   tar.finish();
-  print(fmt::format("{} images, {:.1f} MB{}, in {:.1f} s: {}   (open it as folder:{})\n", images,
-                    static_cast<double>(bytes) / 1e6, decoded ? " of pixels" : "",
-                    base::seconds_since(started), path.string(), path.string()));
+  print("{} images, {:.1f} MB{}, in {:.1f} s: {}   (open it as folder:{})\n", images,
+        static_cast<double>(bytes) / 1e6, decoded ? " of pixels" : "", base::seconds_since(started),
+        path.string(), path.string());
   return 0;
 }
 

@@ -72,14 +72,14 @@ measure::BucketRecord bucket_record(const DdpRun& run, std::size_t bucket) {
 measure::Record record_of(const DdpRun& run, const std::string& where) {
   if (run.ranks.size() != static_cast<std::size_t>(run.workers))
     base::fail(
-        base::ErrorKind::data,
+        ErrorKind::data,
         "{}: only {} of {} ranks gave their steps; let the trainer end on all of them, and measure again",
         where, run.ranks.size(), run.workers);
   const auto most = std::ranges::max_element(run.ranks, {}, &DdpRank::samples)->samples,
              least = std::ranges::min_element(run.ranks, {}, &DdpRank::samples)->samples;
   if (least == 0 || least != most)
     base::fail(
-        base::ErrorKind::data,
+        ErrorKind::data,
         "{}: its ranks have batches of {} to {}, and one batch of all is needed; give the model tensors "
         "whose first dimension is the batch, of equal length on all ranks",
         where, least, most);
@@ -130,7 +130,7 @@ std::vector<measure::Record> records_of_trainer(const std::vector<std::filesyste
       other = path.string();
   }
   if (!records.empty() && !other.empty())
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "{} is not of paceline_ddp.py, but other files are; give the files of one of them", other);
   return records;
 }

@@ -7,13 +7,11 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/reports.h"
 #include "cli/screen/screen.h"
 #include "cluster/interrupt.h"
 #include "cluster/make_backend.h"
-#include "measure/environment.h"
 #include "measure/events.h"
 #include "report/build.h"
 #include "train/evaluate.h"
@@ -28,7 +26,7 @@ void require_known(const Settings& settings) {
                                          std::pair{measure::Setting("data"), "--data cifar10:DIR"},
                                          std::pair{measure::Setting("precision"), "--precision fp32"}})
     if (!settings.is_given(setting))
-      base::fail(base::ErrorKind::usage,
+      base::fail(ErrorKind::usage,
                  "evaluate {}: neither a record.json beside it nor the checkpoint says with which {} it was "
                  "trained; give it, as in {}",
                  checkpoint, setting.key(), example);
@@ -76,7 +74,7 @@ measure::Record evaluate(const train::Options& options, const Settings& settings
   const auto began = base::Clock::now();
   RunLog log(options.out, backend.stalls);
   log.write(start_of_evaluation(settings));
-  auto record = std::move(log.guard([&] { return std::vector{run()}; }).front());
+  auto record = log.guard(run);
   if (record.evaluation && record.evaluation->samples > 0) log.write(result_event(*record.evaluation));
   log.write(end_event(record, base::seconds_since(began)));
   return record;
@@ -90,13 +88,13 @@ int evaluate_command(const Settings& settings) {
   if (options.out.empty()) options.out = new_directory("evaluate");
   const OutputDirectory directory(options.out);
   Screen screen(settings.json, Waits::never);
-  for (const auto& note : settings.notes) screen.explain(note);
+  for (const auto& note : settings.notes) screen.say(note);
   const cluster::Interrupt interrupt;
   const auto record =
       evaluate(options, settings, cluster::make_backend(options.device), interrupt.token(), screen);
   screen.clear_bar();
   if (record.status != "complete") {
-    screen.explain(fmt::format("{}: {}", record.status, record.reason));
+    screen.say("{}: {}", record.status, record.reason);
     return interrupt.exit_code();
   }
   const auto path = options.out / "evaluation.json";
@@ -106,9 +104,8 @@ int evaluate_command(const Settings& settings) {
   else
     say_report(report::build({&record, 1}, {.title = "", .command = settings.typed}), settings.tables,
                screen);
-  screen.explain(
-      fmt::format("record: {}{}", path.string(),
-                  settings.json || settings.tables ? "" : "   (--tables: classes, confusions, mistakes)"));
+  screen.say("record: {}{}", path.string(),
+             settings.json || settings.tables ? "" : "   (--tables: classes, confusions, mistakes)");
   return 0;
 }
 

@@ -26,13 +26,12 @@ void require_free(const std::filesystem::path& out, bool force) {
   if (!std::filesystem::exists(out, none)) return;
   if (!force)
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "init: {} exists already and was not changed; write another file with --out FILE.toml, or overwrite "
         "it with --force",
         out.string());
   if (!std::filesystem::is_regular_file(out, none))
-    base::fail(base::ErrorKind::usage, "init: {} is not a file, and --force overwrites only files",
-               out.string());
+    base::fail(ErrorKind::usage, "init: {} is not a file, and --force overwrites only files", out.string());
 }
 
 /// Files as the recipe finds them, which looks beside itself.
@@ -40,7 +39,7 @@ init::GivenModel given_in(const Settings& settings) {
   init::GivenModel given{.weights = settings.train.weights};
   if (settings.is_given("model")) given.model = settings.train.model;
   if (!given.weights.empty() && given.model.empty())
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "init: --weights {} needs the model whose weights they are; add --model NAME or FILE.toml",
                given.weights);
   if (settings.init.out.has_parent_path())
@@ -60,7 +59,7 @@ init::Proposal propose_what_fits(const init::DataFacts& facts, const init::Given
     setup = given.weights.empty() ? train::inspect(proposal.options, backend)
                                   : train::rehearse(proposal.options, backend);
     if (setup.excess.empty()) return proposal;
-    if (proposal.options.global_batch <= 1) base::fail(base::ErrorKind::device, "init: {}", setup.excess);
+    if (proposal.options.global_batch <= 1) base::fail(ErrorKind::device, "init: {}", setup.excess);
     machine.most_batch = proposal.options.global_batch / 2;
   }
 }
@@ -70,7 +69,7 @@ init::Proposal propose_what_fits(const init::DataFacts& facts, const init::Given
 int init_command(const Settings& settings) {
   const auto& out = settings.init.out;
   if (out.extension() != ".toml")
-    base::fail(base::ErrorKind::usage, "init: --out {} must end in .toml, by which commands know a recipe",
+    base::fail(ErrorKind::usage, "init: --out {} must end in .toml, by which commands know a recipe",
                out.string());
   // A missing folder is reported first; examining one takes seconds.
   if (std::filesystem::exists(settings.init.directory)) require_free(out, settings.init.force);
@@ -83,20 +82,18 @@ int init_command(const Settings& settings) {
   base::write_file(out, init::recipe_text(facts, proposal, file));
   (void)parse(kTrain, {out.string()});  // checks that the recipe can be read
   const auto& chosen = proposal.options;
-  std::string said =
-      fmt::format("{:<12}{}, batch {}, {:g} epoch{} of {} steps; {:.2f} GB of {:.2f} GB of memory\n",
-                  "chosen", chosen.model, chosen.global_batch, chosen.epochs, chosen.epochs == 1 ? "" : "s",
-                  setup.resolved.steps_per_epoch, 1e-9 * static_cast<double>(setup.memory.plan_bytes),
-                  1e-9 * static_cast<double>(setup.memory.available_bytes));
-  for (const auto& warning : proposal.warnings) said += fmt::format("{:<12}{}\n", "look at", warning);
-  said += fmt::format("{:<12}{}, with a reason for each choice\n\nnext:\n", "wrote", out.string());
-  said += fmt::format(
+  print("{:<12}{}, batch {}, {:g} epoch{} of {} steps; {:.2f} GB of {:.2f} GB of memory\n", "chosen",
+        chosen.model, chosen.global_batch, chosen.epochs, chosen.epochs == 1 ? "" : "s",
+        setup.resolved.steps_per_epoch, base::gigabytes(setup.memory.plan_bytes),
+        base::gigabytes(setup.memory.available_bytes));
+  for (const auto& warning : proposal.warnings) print("{:<12}{}\n", "look at", warning);
+  print("{:<12}{}, with a reason for each choice\n\nnext:\n", "wrote", out.string());
+  print(
       "  paceline train {} --plan     # settings, memory, steps; writes nothing\n"
       "  paceline train {} --quick    # 30 updates: whether it runs\n"
       "  paceline train {}            # the training{}\n",
       file, file, file,
       proposal.is_long ? "; long on this machine: see the reason of epochs in the recipe" : "");
-  print(said);
   return 0;
 }
 

@@ -53,8 +53,8 @@ void take_allocation(cluster::LaunchOptions& options) {
   const char* const cores = std::getenv("SLURM_CPUS_PER_TASK");
   if (cores != nullptr) options.cores_per_task = static_cast<int>(base::whole_number(cores, 1, 100000));
   std::error_code ignored;
-  options.has_pmix =
-      std::filesystem::exists(base::module_path(comm::mpi::kModule), ignored) && cluster::srun_has_pmix();
+  options.has_pmix = std::filesystem::exists(base::module_path(comm::mpi::kModule), ignored) &&
+                     cluster::run_in_shell("srun --mpi=list 2>&1").text.find("pmix") != std::string::npos;
 }
 
 /// Sets one worker for each GPU of this host if the number was not given.
@@ -86,7 +86,7 @@ std::vector<std::string> child_of(const Settings& settings, const cluster::Launc
     try {
       (void)comm::address_of_interface(options.interface);
     } catch (const base::Error& error) {
-      base::fail(base::ErrorKind::usage, "{}", error.what());  // reported once, and not as a lost process
+      base::fail(ErrorKind::usage, "{}", error.what());  // reported once, and not as a lost process
     }
   }
   words.insert(words.begin() + 1, {"--interface", options.interface});
@@ -97,13 +97,6 @@ std::vector<std::string> child_of(const Settings& settings, const cluster::Launc
 std::string name_of_launcher(cluster::LaunchBy by) {
   if (by == cluster::LaunchBy::here) return "a process of the run";
   return by == cluster::LaunchBy::srun ? "srun" : "mpirun";
-}
-
-std::vector<std::string> launch_line_of(const cluster::LaunchOptions& options, const std::string& program,
-                                        const std::vector<std::string>& words) {
-  if (options.by == cluster::LaunchBy::here) return cluster::here_line(options, program, words);
-  if (options.by == cluster::LaunchBy::srun) return cluster::srun_line(options, program, words);
-  return cluster::mpirun_line(options, program, words);
 }
 
 /// mpirun is told by options which variables processes on other hosts get; others inherit all.
@@ -138,13 +131,13 @@ int launch_command(const Settings& settings) {
   const bool trains = settings.child.front() == "train";  // a study keeps its cells in any case
   if (options.restarts > 0 && trains && settings.child_out.empty())
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "--restarts continues from the last checkpoint, so it must know where it is: train ... --out DIR");
   options.as_root = ::geteuid() == 0;
   options.oversubscribe = options.hosts.empty() && std::getenv("SLURM_NTASKS") == nullptr &&
                           options.processes > base::usable_cores();
   for (const auto& note : settings.notes) std::fprintf(stderr, "paceline: %s\n", note.c_str());
-  const auto first = launch_line_of(options, program, child);
+  const auto first = cluster::launch_line(options, program, child);
   const auto shown = options.by == cluster::LaunchBy::here ? cluster::here_in_shell(options, program, child)
                                                            : cluster::shell_line(first);
   const auto width = static_cast<std::size_t>(std::max(0, terminal_width(STDOUT_FILENO, 0) - 2));
@@ -159,7 +152,7 @@ int launch_command(const Settings& settings) {
   options.ear = ear.address();
   options.is_plain = ::isatty(STDOUT_FILENO) == 0;
   set_variables(options);
-  const auto line = launch_line_of(options, program, child);
+  const auto line = cluster::launch_line(options, program, child);
   const auto started = measure::utc_now();
   const cluster::StopRequest stop;
   // Processes of --by here are this program, which does not wait for its readers.
@@ -192,7 +185,7 @@ int launch_command(const Settings& settings) {
                                           : words.empty() ? "from the beginning: there is no checkpoint yet"
                                                           : "from the last checkpoint"));
     set_variables(left);
-    auto again = launch_line_of(left, program, child);
+    auto again = cluster::launch_line(left, program, child);
     again.insert(again.end(), words.begin(), words.end());
     return again;
   };

@@ -22,12 +22,6 @@
 namespace paceline::cli {
 namespace {
 
-using Model = Settings::ModelRequest;
-
-graph::Shape input_of(const Model& request, const std::string& model) {
-  return request.input.channels > 0 ? request.input : graph::usual_input(model);
-}
-
 std::int64_t parameters_of(const graph::Graph& graph, const graph::Node& node) {
   std::int64_t count = 0;
   for (const int index : node.parameters)
@@ -36,29 +30,15 @@ std::int64_t parameters_of(const graph::Graph& graph, const graph::Node& node) {
   return count;
 }
 
-std::int64_t batch_of(const Settings& settings) {
-  constexpr std::int64_t kUsual = 32;
-  return settings.train.local_batch > 0 ? settings.train.local_batch : kUsual;
-}
-
-graph::MemoryPlan plan_of(const Settings& settings, const graph::Graph& graph, engine::Precision precision) {
-  engine::CompileOptions how;
-  how.batch = static_cast<int>(batch_of(settings));
-  how.precision = precision;
-  how.threads = settings.train.threads > 0 ? settings.train.threads : base::usable_cores();
-  how.rule = settings.train.rule;
-  return engine::plan(settings.train.device, graph, how);
-}
-
 std::string millions(std::int64_t count) { return fmt::format("{:.2f} M", static_cast<double>(count) / 1e6); }
 
 void list_models(const Settings& settings, Screen& screen) {
   auto all = nlohmann::ordered_json::array();
   if (!settings.json)
-    screen.say(fmt::format("{:<24} {:<10} {:>10} {:>14}", "--model", "input", "parameters", "multiply-adds"));
+    screen.say("{:<24} {:<10} {:>10} {:>14}", "--model", "input", "parameters", "multiply-adds");
   for (const std::string& name : graph::model_names()) {
-    const auto input = input_of(settings.model, name);
-    const auto graph = graph::make_model(name, input, settings.model.classes, 0);
+    const auto graph = model_for(settings, name);
+    const auto& input = graph.input_shape();
     const auto multiply_adds = graph::forward_flops(graph) / 2;
     if (settings.json)
       all.push_back({{"model", name},
@@ -66,25 +46,25 @@ void list_models(const Settings& settings, Screen& screen) {
                      {"parameters", graph.trainable_elements()},
                      {"multiply_adds", multiply_adds}});
     else
-      screen.say(fmt::format("{:<24} {:<10} {:>10} {:>14}", name,
-                             fmt::format("{}x{}x{}", input.channels, input.height, input.width),
-                             millions(graph.trainable_elements()), millions(multiply_adds)));
+      screen.say("{:<24} {:<10} {:>10} {:>14}", name,
+                 fmt::format("{}x{}x{}", input.channels, input.height, input.width),
+                 millions(graph.trainable_elements()), millions(multiply_adds));
   }
   if (settings.json)
     std::printf("%s\n", all.dump(1).c_str());
   else
-    screen.explain(fmt::format(
+    screen.say(
         "With {} classes, for one image forward. Every model takes other inputs and classes: those of the "
         "data. 'paceline model show MODEL' has its layers",
-        settings.model.classes));
+        settings.model.classes);
 }
 
 void show_model(const Settings& settings, Screen& screen) {
   const std::string& name = settings.model.name;
-  const auto graph = graph::make_model(name, input_of(settings.model, name), settings.model.classes, 0);
-  const auto precision =
-      train::precision_of(settings.train.precision, engine::auto_precision(settings.train.device).precision);
-  const auto plan = plan_of(settings, graph, precision);
+  const auto graph = model_for(settings, name);
+  auto how = how_to_compile(settings);
+  how.rule = settings.train.rule;
+  const auto plan = engine::plan(settings.train.device, graph, how);
   if (settings.json) {
     auto layers = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -102,7 +82,7 @@ void show_model(const Settings& settings, Screen& screen) {
                                                {"parameters", graph.trainable_elements()},
                                                {"multiply_adds", graph::forward_flops(graph) / 2},
                                                {"training_flops", graph::training_flops(graph)},
-                                               {"local_batch", batch_of(settings)},
+                                               {"local_batch", how.batch},
                                                {"memory", memory}}
                             .dump(1)
                             .c_str());
@@ -110,30 +90,30 @@ void show_model(const Settings& settings, Screen& screen) {
   }
   std::size_t width = 5;
   for (const auto& node : graph.nodes) width = std::max(width, node.name.size());
-  screen.say(fmt::format("{:<{}}  {:<21} {:<14} {:>10} {:>13}", "layer", width, "op", "output", "parameters",
-                         "multiply-adds"));
+  screen.say("{:<{}}  {:<21} {:<14} {:>10} {:>13}", "layer", width, "op", "output", "parameters",
+             "multiply-adds");
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const auto& node = graph.nodes[i];
     const auto parameters = parameters_of(graph, node);
     const auto multiply_adds = graph::multiply_adds(graph, static_cast<int>(i));
-    screen.say(fmt::format("{:<{}}  {:<21} {:<14} {:>10} {:>13}", base::visible(node.name), width,
-                           graph::rule_of(node.op).kind, graph::text(node.shape),
-                           parameters > 0 ? report::integer(static_cast<double>(parameters)) : "",
-                           multiply_adds > 0 ? millions(multiply_adds) : ""));
+    screen.say("{:<{}}  {:<21} {:<14} {:>10} {:>13}", base::visible(node.name), width,
+               graph::rule_of(node.op).kind, graph::text(node.shape),
+               parameters > 0 ? report::integer(static_cast<double>(parameters)) : "",
+               multiply_adds > 0 ? millions(multiply_adds) : "");
   }
-  screen.say(fmt::format(
-      "{}: {} parameters are trained; an image costs {} multiply-adds forward, {:.2f} GFLOP to train",
-      base::visible(graph.name), report::integer(static_cast<double>(graph.trainable_elements())),
-      millions(graph::forward_flops(graph) / 2), static_cast<double>(graph::training_flops(graph)) / 1e9));
+  screen.say("{}: {} parameters are trained; an image costs {} multiply-adds forward, {:.2f} GFLOP to train",
+             base::visible(graph.name), report::integer(static_cast<double>(graph.trainable_elements())),
+             millions(graph::forward_flops(graph) / 2),
+             static_cast<double>(graph::training_flops(graph)) / 1e9);
   std::string parts;
   for (const auto& line : plan.lines)
     if (line.bytes > 0)
       parts += fmt::format("{}{} {:.0f} MB", parts.empty() ? "" : ", ", line.purpose,
                            static_cast<double>(line.bytes) / 1e6);
-  screen.explain(fmt::format(
+  screen.say(
       "Training with {} images at a time in {} needs {:.2f} GB: {}; images and the program come on top. "
       "'paceline train --plan' has the whole for a data set",
-      batch_of(settings), train::name(precision), static_cast<double>(plan.total_bytes()) / 1e9, parts));
+      how.batch, train::name(how.precision), static_cast<double>(plan.total_bytes()) / 1e9, parts);
 }
 
 /// Refuses options of another action.
@@ -147,16 +127,32 @@ void require_own_options(const Settings& settings) {
         std::pair{Setting("precision"), false}, std::pair{Setting("threads"), false},
         std::pair{Setting("local-batch"), false}})
     if (settings.is_given(setting) && is_of_export != is_export)
-      base::fail(base::ErrorKind::usage, "model {}: --{} {}", settings.model.action, setting.key(),
+      base::fail(ErrorKind::usage, "model {}: --{} {}", settings.model.action, setting.key(),
                  is_export ? "is of model show, and exporting reads none of it; leave it out"
                            : "is for a checkpoint: paceline model export CHECKPOINT --onnx FILE");
   if (is_export && settings.model.onnx.empty())
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "model export: say which file to write: paceline model export {} --onnx model.onnx",
                base::shell_word(settings.model.name));
 }
 
 }  // namespace
+
+graph::Graph model_for(const Settings& settings, const std::string& name) {
+  const auto& asked = settings.model;
+  return graph::make_model(name, asked.input.channels > 0 ? asked.input : graph::usual_input(name),
+                           asked.classes, 0);
+}
+
+engine::CompileOptions how_to_compile(const Settings& settings) {
+  constexpr int kUsualBatch = 32;
+  const auto& train = settings.train;
+  engine::CompileOptions how;
+  how.batch = train.local_batch > 0 ? static_cast<int>(train.local_batch) : kUsualBatch;
+  how.precision = train::precision_of(train.precision, engine::auto_precision(train.device).precision);
+  how.threads = train.threads > 0 ? train.threads : base::usable_cores();
+  return how;
+}
 
 int model_command(const Settings& settings) {
   Screen screen(settings.json);

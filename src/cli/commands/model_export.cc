@@ -25,7 +25,7 @@ namespace {
 void require_new_file(const std::filesystem::path& file) {
   base::require_directory_of(file, "--onnx");
   if (std::filesystem::exists(file))
-    base::fail(base::ErrorKind::data,
+    base::fail(ErrorKind::data,
                "--onnx {}: is there already, and an export replaces nothing; remove it or give another file",
                file.string());
 }
@@ -104,17 +104,16 @@ void export_model(const Settings& settings, Screen& screen) {
                             .c_str());
     return;
   }
-  screen.explain(fmt::format("{}: {}, {}update {}, ONNX with opset {}, {:.1f} MB",
-                             base::visible(request.onnx.string()), base::visible(graph.name),
-                             is_averaged ? "averaged weights of " : "", info.updates, graph::onnx::kOpset,
-                             static_cast<double>(bytes.size()) / 1e6));
-  screen.explain(fmt::format("input: {}", input));
-  screen.explain(fmt::format("logits: float [N,{}]", graph.classes()));
+  screen.say("{}: {}, {}update {}, ONNX with opset {}, {:.1f} MB", base::visible(request.onnx.string()),
+             base::visible(graph.name), is_averaged ? "averaged weights of " : "", info.updates,
+             graph::onnx::kOpset, static_cast<double>(bytes.size()) / 1e6);
+  screen.say("input: {}", input);
+  screen.say("logits: float [N,{}]", graph.classes());
   if (!info.precision.empty() && info.precision != "fp32")
-    screen.explain(fmt::format(
+    screen.say(
         "It was trained in {}; the file computes in fp32, so its logits differ from those of the training's "
         "evaluations by the rounding of {}",
-        info.precision, info.precision));
+        info.precision, info.precision);
 }
 
 }  // namespace paceline::cli

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -22,9 +21,6 @@ using analysis::Forecast;
 using analysis::ForecastPoint;
 using analysis::Predicted;
 using analysis::StepModel;
-
-/// The exit code where a measured value lies outside its interval.
-constexpr int kOutside = 1;
 
 std::string seconds_text(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.3g} us", 1e6 * seconds);
@@ -91,30 +87,29 @@ std::string limit_text(const Forecast& forecast) {
 /// What drawing every worker adds: how far steps differ from their mean.
 void say_simulated(const std::vector<analysis::SimulatedPoint>& points, Screen& screen) {
   for (const auto& point : points)
-    screen.say(
-        fmt::format("{:<11} mean step {} with every worker drawn, 90 % of steps {} to {}; closed form {}",
-                    base::counted(point.workers, "worker"), seconds_text(point.mean_s),
-                    seconds_text(point.low_s), seconds_text(point.high_s), seconds_text(point.closed_s)));
+    screen.say("{:<11} mean step {} with every worker drawn, 90 % of steps {} to {}; closed form {}",
+               base::counted(point.workers, "worker"), seconds_text(point.mean_s), seconds_text(point.low_s),
+               seconds_text(point.high_s), seconds_text(point.closed_s));
 }
 
 void say_forecast(const Forecast& forecast, const StepModel& model, Screen& screen) {
   const auto& request = forecast.request;
   const bool is_weak = request.step.mode == analysis::Mode::weak;
-  screen.say(fmt::format("predicted   {}; {} scaling, {} batch {:g}; cluster {}", forecast.subject.text(),
-                         analysis::name(request.step.mode), is_weak ? "local" : "global", request.step.batch,
-                         forecast.cluster.name));
-  if (!model.emulated.empty()) screen.say(fmt::format("EMULATED    {}", model.emulated));
+  screen.say("predicted   {}; {} scaling, {} batch {:g}; cluster {}", forecast.subject.text(),
+             analysis::name(request.step.mode), is_weak ? "local" : "global", request.step.batch,
+             forecast.cluster.name);
+  if (!model.emulated.empty()) screen.say("EMULATED    {}", model.emulated);
   for (const auto* point : shown_points(forecast)) screen.say(point_line(*point, forecast));
-  screen.say(fmt::format("efficiency  {}; most images/s at {}{}", knee_text(forecast.knee),
-                         base::counted(forecast.fastest, "worker"),
-                         forecast.points.back().lacks_link ? "; at most: no network" : ""));
-  screen.say(fmt::format("limit       {}", limit_text(forecast)));
+  screen.say("efficiency  {}; most images/s at {}{}", knee_text(forecast.knee),
+             base::counted(forecast.fastest, "worker"),
+             forecast.points.back().lacks_link ? "; at most: no network" : "");
+  screen.say("limit       {}", limit_text(forecast));
   if (forecast.next)
-    screen.say(fmt::format(
+    screen.say(
         "next        measure {}: for its worker-seconds its step says most about that of {} (correlation {:.2f})",
-        base::counted(forecast.next->workers, "worker"), forecast.next->target, forecast.next->correlation));
+        base::counted(forecast.next->workers, "worker"), forecast.next->target, forecast.next->correlation);
   for (const auto* sentences : {&forecast.unknown, &forecast.not_used})
-    for (const auto& sentence : *sentences) screen.explain(sentence);
+    for (const auto& sentence : *sentences) screen.say(sentence);
 }
 
 struct ReadInputs {
@@ -135,7 +130,7 @@ ReadInputs read_model(const Settings& settings) {
   auto inputs = read_inputs(settings.report.records, false);
   if (!inputs.tables.empty()) {
     if (!inputs.records.records.empty() || inputs.tables.size() > 1)
-      base::fail(base::ErrorKind::usage,
+      base::fail(ErrorKind::usage,
                  "a prediction is made from records, or from one table; give the files of one of them");
     read.model = step_model_of(inputs.tables.front());
     return read;
@@ -149,7 +144,7 @@ ReadInputs read_model(const Settings& settings) {
 analysis::StepRequest step_request(const Settings::Predict& options, const StepModel& model) {
   const bool is_strong = options.is_strong || options.global_batch > 0;
   if (is_strong && options.local_batch > 0)
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "--local-batch belongs to weak scaling; give --global-batch with --scaling strong");
   analysis::StepRequest request{.mode = is_strong ? analysis::Mode::strong : analysis::Mode::weak,
                                 .batch = model.usual_batch() * (is_strong ? model.fewest() : 1)};
@@ -188,7 +183,7 @@ void refuse_what_scores_leave(const Settings& settings) {
   if (!options.calibrate_by.empty()) unused = "calibrate-by";
   if (!unused.empty())
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "--score compares records with the prediction as it was made, without --{}; leave it out, or make another prediction",
         unused);
 }
@@ -205,22 +200,21 @@ int say_scores(const Settings& settings, Screen& screen) {
   for (const auto& one : scores.steps) {
     inside += one.is_inside() ? 1 : 0;
     screen.say(
-        fmt::format("{}: measured {}, predicted {} [{}, {}]: {:.3f} of it, {}; constant overhead {:.3f}, "
-                    "universal scalability law {:.3f} ({})",
-                    one.cell, seconds_text(one.measured), seconds_text(one.predicted.value),
-                    seconds_text(one.predicted.low), seconds_text(one.predicted.high), one.ratio(),
-                    one.is_inside() ? "inside" : "OUTSIDE", one.measured / one.constant_overhead,
-                    one.measured / one.scalability_law, analysis::name(one.kind)));
+        "{}: measured {}, predicted {} [{}, {}]: {:.3f} of it, {}; constant overhead {:.3f}, "
+        "universal scalability law {:.3f} ({})",
+        one.cell, seconds_text(one.measured), seconds_text(one.predicted.value),
+        seconds_text(one.predicted.low), seconds_text(one.predicted.high), one.ratio(),
+        one.is_inside() ? "inside" : "OUTSIDE", one.measured / one.constant_overhead,
+        one.measured / one.scalability_law, analysis::name(one.kind));
   }
-  for (const auto& sentence : scores.not_scored) screen.explain(sentence);
+  for (const auto& sentence : scores.not_scored) screen.say(sentence);
   if (scores.steps.empty())
-    base::fail(base::ErrorKind::data, "{}: no record answers the prediction{}", path.string(),
+    base::fail(ErrorKind::data, "{}: no record answers the prediction{}", path.string(),
                scores.not_scored.empty() ? "" : ": " + scores.not_scored.front());
-  screen.say(fmt::format("{} of {} inside the 90 % interval", inside,
-                         base::counted(static_cast<std::int64_t>(scores.steps.size()), "cell")));
+  screen.say("{} of {} inside the 90 % interval", inside, base::counted(scores.steps.size(), "cell"));
   if (!settings.predict.out.empty())
     base::write_file(settings.predict.out, analysis::with_scores(text, path.string(), scores.steps));
-  return inside == scores.steps.size() ? 0 : kOutside;
+  return inside == scores.steps.size() ? 0 : kDoesNotHold;
 }
 
 }  // namespace
@@ -231,37 +225,32 @@ int predict_command(const Settings& settings) {
   for (const auto& path : settings.report.records)
     if (data::is_image_name(path.string()))
       base::fail(
-          base::ErrorKind::usage,
+          ErrorKind::usage,
           "predict says how long steps of more workers take; 'paceline classify CHECKPOINT {}' says what "
           "an image shows",
           base::shell_word(path.string()));
   if (!options.out.empty()) base::require_directory_of(options.out, "--out");
   if (!options.score.empty()) return say_scores(settings, screen);
   const auto read = read_model(settings);
-  const auto emulated = emulated_link(read.records);
-  const auto cluster = chosen_cluster(options, read.model, emulated);
-  const auto calibration = calibrated(options, read.model, cluster.is_other_hardware);
-  analysis::ForecastRequest request{.workers = options.workers,
-                                    .step = step_request(options, read.model),
-                                    .efficiency = options.efficiency,
-                                    .at_most = {},
-                                    .what_if = options.what_if.what_if,
-                                    .cluster = cluster.cluster,
-                                    .emulated = emulated,
-                                    .is_other_hardware = cluster.is_other_hardware,
-                                    .fidelity = options.fidelity,
-                                    .widening = calibration ? calibration->widening : 1};
+  std::vector<std::string> remarks;
+  auto request = forecast_request(options, read.model, read.records, remarks);
+  const auto calibration = calibrated(options, read.model, request.is_other_hardware);
+  request.step = step_request(options, read.model);
+  request.efficiency = options.efficiency;
   if (options.at_most > 0) request.at_most = options.at_most;
+  request.what_if = options.what_if.what_if;
+  request.fidelity = options.fidelity;
+  if (calibration) request.widening = calibration->widening;
   const auto forecast = analysis::forecast(read.model, request);
   say_forecast(forecast, read.model, screen);
-  for (const auto& remark : cluster.remarks) screen.explain(remark);
+  for (const auto& remark : remarks) screen.say(remark);
   if (options.fidelity == analysis::Fidelity::workers) {
     constexpr int kSteps = 200;
     say_simulated(analysis::simulated_points(read.model, forecast, kSteps), screen);
   }
   if (calibration)
-    screen.explain(fmt::format("the interval's width was set by {} scores: {:.2f} times the model's own",
-                               calibration->scores, calibration->widening));
+    screen.say("the interval's width was set by {} scores: {:.2f} times the model's own", calibration->scores,
+               calibration->widening);
   if (options.out.empty()) return 0;
   std::vector<analysis::PredictionInput> inputs;
   for (const auto& record : read.records) inputs.push_back({record.id, analysis::sha256_of_record(record)});
@@ -273,8 +262,8 @@ int predict_command(const Settings& settings) {
       inputs.push_back({file.filename().string(), base::sha256_of(file)});
   base::write_file(options.out, analysis::to_json(forecast, read.model, inputs, settings.typed,
                                                   measure::version(), measure::utc_now()));
-  screen.say(fmt::format("wrote       {}; once more was measured: paceline predict --score {} RECORDS",
-                         options.out.string(), base::shell_word(options.out.string())));
+  screen.say("wrote       {}; once more was measured: paceline predict --score {} RECORDS",
+             options.out.string(), base::shell_word(options.out.string()));
   return 0;
 }
 

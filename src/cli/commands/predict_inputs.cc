@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -54,8 +53,8 @@ int workers_of(const Row& row) {
   constexpr double kMost = 1 << 20;
   const double workers = row.value("workers").value_or(1);
   if (!(workers >= 1 && workers <= kMost && workers == std::floor(workers)))
-    base::fail(base::ErrorKind::data, "{}: workers must be a whole number from 1 to {}, got {}", row.name(),
-               kMost, workers);
+    base::fail(ErrorKind::data, "{}: workers must be a whole number from 1 to {}, got {}", row.name(), kMost,
+               workers);
   return static_cast<int>(workers);
 }
 
@@ -94,7 +93,7 @@ void require_one_text(const std::vector<const Row*>& rows, const table::Table& t
     if (!row->knows(column)) continue;
     if (known != nullptr && known->text(column) != row->text(column))
       base::fail(
-          base::ErrorKind::data,
+          ErrorKind::data,
           "{}: the rows are of two texts in the column {}: '{}' in line {} and '{}' in line {}; a prediction is "
           "of one: leave the others out",
           table.where, column.name(), known->text(column), known->line, row->text(column), row->line);
@@ -111,8 +110,8 @@ std::vector<analysis::TimedAllReduce> timed_of(const table::Table& table) {
       timed.push_back({.ranks = workers_of(row), .bytes = *bytes, .seconds = *seconds});
   }
   if (timed.empty())
-    base::fail(base::ErrorKind::data,
-               "{}: has no timed all-reduces: a row needs message_bytes, time_s and workers", table.where);
+    base::fail(ErrorKind::data, "{}: has no timed all-reduces: a row needs message_bytes, time_s and workers",
+               table.where);
   return timed;
 }
 
@@ -131,7 +130,7 @@ TimedLink timed_of(const measure::Record& record, const std::string& where) {
                               .bytes = static_cast<double>(one.bytes),
                               .seconds = measure::quantile(one.seconds, 0.5)});
   if (link.timed.empty() || record.workers < 2)
-    base::fail(base::ErrorKind::data, "{}: has no timed all-reduces: --link takes a record of paceline comm",
+    base::fail(ErrorKind::data, "{}: has no timed all-reduces: --link takes a record of paceline comm",
                where);
   if (const auto* text = measure::find_text(record.settings, "emulate-link");
       text != nullptr && !text->empty())
@@ -154,7 +153,7 @@ StepModel step_model_of(const table::Table& table) {
   for (const auto& row : table.rows)
     if (step_time(row)) rows.push_back(&row);
   if (rows.empty())
-    base::fail(base::ErrorKind::data,
+    base::fail(ErrorKind::data,
                "{}: no row has the time of a step: time_s with time_of = step, or rate_per_s with a batch",
                table.where);
   for (const table::Column column :
@@ -170,8 +169,8 @@ StepModel step_model_of(const table::Table& table) {
       return one.workers == step.workers && one.batch == step.batch;
     });
     if (same != model.steps.end())
-      base::fail(base::ErrorKind::data, "{}: {} and {} are of {} workers at one batch; leave one out",
-                 table.where, same->name, step.name, step.workers);
+      base::fail(ErrorKind::data, "{}: {} and {} are of {} workers at one batch; leave one out", table.where,
+                 same->name, step.name, step.workers);
     model.steps.push_back(std::move(step));
   }
   std::stable_sort(model.steps.begin(), model.steps.end(), [](const auto& a, const auto& b) {
@@ -215,38 +214,41 @@ std::optional<analysis::AddedLink> emulated_link(std::span<const measure::Record
   return std::nullopt;
 }
 
-ChosenCluster chosen_cluster(const Settings::Predict& options, const StepModel& model,
-                             const std::optional<analysis::AddedLink>& emulated) {
-  ChosenCluster chosen;
+analysis::ForecastRequest forecast_request(const Settings::Predict& options, const StepModel& model,
+                                           std::span<const measure::Record> records,
+                                           std::vector<std::string>& remarks) {
+  analysis::ForecastRequest request;
+  request.workers = options.workers;
+  request.emulated = emulated_link(records);
+  auto& cluster = request.cluster;
   if (!options.cluster.empty()) {
     analysis::MeasuredFiles files;
-    chosen.cluster = analysis::read_cluster(options.cluster, &files);
+    cluster = analysis::read_cluster(options.cluster, &files);
     for (const auto& file : {files.node_link, files.network})
-      if (file) analysis::attach(*chosen.cluster, read_link(*file).timed);
+      if (file) analysis::attach(*cluster, read_link(*file).timed);
     // A preset is a machine that its records were not taken on, except for a network by its name alone.
-    const auto& preset = chosen.cluster->preset;
+    const auto& preset = cluster->preset;
     const bool is_network = preset.starts_with("eth-");
-    chosen.is_other_hardware =
-        (!preset.empty() && !is_network) || chosen.cluster->worker_speed != analysis::Range::of(1);
+    request.is_other_hardware =
+        (!preset.empty() && !is_network) || cluster->worker_speed != analysis::Range::of(1);
     if (is_network && preset == options.cluster) {  // the nodes are those of the records
-      const auto measured = analysis::measured_cluster(model, emulated);
-      chosen.cluster->workers_per_node = model.width;
-      chosen.cluster->node_link = measured.node_link;
+      const auto measured = analysis::measured_cluster(model, request.emulated);
+      cluster->workers_per_node = model.width;
+      cluster->node_link = measured.node_link;
     }
   }
-  if (options.link.empty()) return chosen;
+  if (options.link.empty()) return request;
   const auto link = read_link(options.link);
-  if (!link.emulated.empty()) chosen.remarks.push_back(link.emulated);
-  if (!chosen.cluster) {
-    chosen.cluster = analysis::measured_cluster(model, emulated);
+  if (!link.emulated.empty()) remarks.push_back(link.emulated);
+  if (!cluster) {
+    cluster = analysis::measured_cluster(model, request.emulated);
     if (link.workers_per_node > 0) {
-      chosen.cluster->workers_per_node = std::max(model.width, link.workers_per_node);
-      chosen.cluster->nodes =
-          ((1 << 20) + chosen.cluster->workers_per_node - 1) / chosen.cluster->workers_per_node;
+      cluster->workers_per_node = std::max(model.width, link.workers_per_node);
+      cluster->nodes = ((1 << 20) + cluster->workers_per_node - 1) / cluster->workers_per_node;
     }
   }
-  analysis::attach(*chosen.cluster, link.timed);
-  return chosen;
+  analysis::attach(*cluster, link.timed);
+  return request;
 }
 
 }  // namespace paceline::cli

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -20,9 +19,6 @@ using analysis::ReferenceCurve;
 using analysis::ReferenceVerdict;
 using analysis::RunsToAccuracy;
 
-/// Exit codes of a check: trainings need another number of epochs; that is not decided.
-constexpr int kNotAsReference = 1, kUndecided = 2;
-
 std::string target_text(const analysis::AccuracyTarget& target) {
   return fmt::format("{:g} % on the {}", 100 * target.accuracy,
                      target.of_validation.value_or(false) ? "validation set" : "test set");
@@ -38,109 +34,98 @@ int make_reference(const Settings& settings, Screen& screen) {
   const auto& options = settings.reference;
   if (options.out.empty() || settings.accuracy <= 0)
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "reference make needs {}: paceline reference make RECORDS --accuracy 0.97 --out reference.json",
         options.out.empty() ? "the file to write, --out" : "the accuracy to be reached, --accuracy");
   if (!options.against.empty())
-    base::fail(base::ErrorKind::usage, "--against belongs to reference check; make writes --out");
+    base::fail(ErrorKind::usage, "--against belongs to reference check; make writes --out");
   base::require_directory_of(options.out, "--out");
   const auto read = read_records(settings.report.records);
   const auto runs =
       analysis::runs_to_accuracy(read.records, {.accuracy = settings.accuracy, .of_validation = {}});
   const auto curve = analysis::reference_curve(runs, fmt::format("paceline {}", measure::version()));
-  screen.say(fmt::format("reference   {} to {}", curve.points.front().benchmark, target_text(runs.target)));
+  screen.say("reference   {} to {}", curve.points.front().benchmark, target_text(runs.target));
   std::size_t fewest = curve.points.front().epochs.size();
   for (const auto& point : curve.points) {
-    screen.say(fmt::format("batch {}, {}: {}", point.batch,
-                           base::counted(static_cast<std::int64_t>(point.epochs.size()), "run"),
-                           epochs_text(point.epochs)));
+    screen.say("batch {}, {}: {}", point.batch, base::counted(point.epochs.size(), "run"),
+               epochs_text(point.epochs));
     fewest = std::min(fewest, point.epochs.size());
   }
   for (const auto* sentences : {&read.remarks, &runs.not_used})
-    for (const auto& sentence : *sentences) screen.explain(sentence);
+    for (const auto& sentence : *sentences) screen.say(sentence);
   base::write_file(options.out, to_json(curve));
   const auto most = static_cast<int>(fewest / 2);
-  screen.say(
-      fmt::format("wrote       {}; {} a batch are checked by: paceline reference check RECORDS --against {}",
-                  options.out.string(),
-                  most > analysis::kFewestRuns ? fmt::format("{} to {} runs", analysis::kFewestRuns, most)
-                                               : fmt::format("{} runs", analysis::kFewestRuns),
-                  base::shell_word(options.out.string())));
+  screen.say("wrote       {}; {} a batch are checked by: paceline reference check RECORDS --against {}",
+             options.out.string(),
+             most > analysis::kFewestRuns ? fmt::format("{} to {} runs", analysis::kFewestRuns, most)
+                                          : fmt::format("{} runs", analysis::kFewestRuns),
+             base::shell_word(options.out.string()));
   return 0;
 }
 
 const char* word_of_reference(ReferenceVerdict verdict) {
-  switch (verdict) {
-    case ReferenceVerdict::as_reference:
-      return "as the reference";
-    case ReferenceVerdict::slower:
-      return "SLOWER: a regression";
-    case ReferenceVerdict::faster:
-      return "FASTER: suspicious";
-    case ReferenceVerdict::not_decided:
-      return "not decided";
-  }
-  return "";
+  constexpr const char* kWords[]{"as the reference", "SLOWER: a regression", "FASTER: suspicious",
+                                 "not decided"};
+  return kWords[static_cast<std::size_t>(verdict)];
 }
 
 void say_batch(const ReferenceCheck& check, Screen& screen) {
   if (check.epochs > 0)
-    screen.explain(fmt::format(
-        "batch {}, {}: {:.2f} epochs, the reference {:.2f} {}; {:+.2f} [{:+.2f}, {:+.2f}]: {}", check.batch,
-        base::counted(check.runs, "run"), check.epochs, check.reference,
-        check.below == check.above ? fmt::format("(of {})", check.reference_runs)
-                                   : fmt::format("(between batches {} and {})", check.below, check.above),
-        check.epochs - check.reference, check.low, check.high, word_of_reference(check.verdict)));
+    screen.say("batch {}, {}: {:.2f} epochs, the reference {:.2f} {}; {:+.2f} [{:+.2f}, {:+.2f}]: {}",
+               check.batch, base::counted(check.runs, "run"), check.epochs, check.reference,
+               check.below == check.above
+                   ? fmt::format("(of {})", check.reference_runs)
+                   : fmt::format("(between batches {} and {})", check.below, check.above),
+               check.epochs - check.reference, check.low, check.high, word_of_reference(check.verdict));
   else
-    screen.explain(fmt::format("batch {}, {}: {}", check.batch, base::counted(check.runs, "run"),
-                               word_of_reference(check.verdict)));
-  if (!check.not_decided.empty())
-    screen.explain(fmt::format("batch {}: {}.", check.batch, check.not_decided));
-  for (const auto& remark : check.remarks) screen.explain(fmt::format("batch {}: {}.", check.batch, remark));
+    screen.say("batch {}, {}: {}", check.batch, base::counted(check.runs, "run"),
+               word_of_reference(check.verdict));
+  if (!check.not_decided.empty()) screen.say("batch {}: {}.", check.batch, check.not_decided);
+  for (const auto& remark : check.remarks) screen.say("batch {}: {}.", check.batch, remark);
   if (check.verdict == ReferenceVerdict::faster && check.remarks.empty())
-    screen.explain(fmt::format(
+    screen.say(
         "batch {}: nothing in the records explains this. Look whether the images of training and evaluation are the "
         "same as those of the reference, and none is in both; if it is an improvement, make the reference anew.",
-        check.batch));
+        check.batch);
 }
 
 int check_reference(const Settings& settings, Screen& screen) {
   const auto& options = settings.reference;
   if (options.against.empty())
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "reference check needs the reference: paceline reference check RECORDS --against reference.json");
   if (!options.out.empty())
-    base::fail(base::ErrorKind::usage, "--out belongs to reference make; check writes nothing");
+    base::fail(ErrorKind::usage, "--out belongs to reference make; check writes nothing");
   const auto curve =
       analysis::reference_from_json(base::read_file(options.against), options.against.string());
   if (curve.target && settings.accuracy > 0 && settings.accuracy != curve.target->accuracy)
-    base::fail(base::ErrorKind::usage, "--accuracy {:g}: the reference {} is to {:g}; leave it out",
+    base::fail(ErrorKind::usage, "--accuracy {:g}: the reference {} is to {:g}; leave it out",
                settings.accuracy, options.against.string(), curve.target->accuracy);
   if (!curve.target && settings.accuracy <= 0)
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "{} does not say which accuracy its trainings reached; give it, as in --accuracy 0.759",
                options.against.string());
   const auto read = read_records(settings.report.records);
   const auto runs = analysis::runs_to_accuracy(
       read.records,
       curve.target.value_or(analysis::AccuracyTarget{.accuracy = settings.accuracy, .of_validation = {}}));
-  screen.say(fmt::format("reference   {} to {}; batches {} to {}", curve.points.front().benchmark,
-                         target_text(runs.target), curve.points.front().batch, curve.points.back().batch));
+  screen.say("reference   {} to {}; batches {} to {}", curve.points.front().benchmark,
+             target_text(runs.target), curve.points.front().batch, curve.points.back().batch);
   const auto checks = analysis::check_against(curve, runs);
   for (const auto& check : checks) say_batch(check, screen);
   for (const auto* sentences : {&read.remarks, &runs.not_used})
-    for (const auto& sentence : *sentences) screen.explain(sentence);
+    for (const auto& sentence : *sentences) screen.say(sentence);
   if (!curve.target)
-    screen.explain(
-        fmt::format("{} is not of 'paceline reference make': that its model, data and evaluations are those "
-                    "of the records is taken for granted.",
-                    options.against.string()));
+    screen.say(
+        "{} is not of 'paceline reference make': that its model, data and evaluations are those "
+        "of the records is taken for granted.",
+        options.against.string());
   const auto has = [&](auto... verdicts) {
     return std::ranges::any_of(
         checks, [&](const ReferenceCheck& check) { return ((check.verdict == verdicts) || ...); });
   };
-  if (has(ReferenceVerdict::slower, ReferenceVerdict::faster)) return kNotAsReference;
+  if (has(ReferenceVerdict::slower, ReferenceVerdict::faster)) return kDoesNotHold;
   return checks.empty() || has(ReferenceVerdict::not_decided) ? kUndecided : 0;
 }
 

@@ -22,10 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRegressed = 1;  ///< the exit code; 2 and more are errors
-
 /// The remarks of one side, with its name in front.
-void add_remarks(std::vector<std::string>& all, const std::filesystem::path& side,
+void add_remarks(std::vector<std::string>& all, const fs::path& side,
                  const std::vector<std::string>& remarks) {
   for (const auto& remark : remarks) all.push_back(fmt::format("{}: {}", side.string(), remark));
 }
@@ -38,19 +36,19 @@ void require_something_compared(const analysis::RunComparison& comparison) {
   if (any) return;
   if (comparison.pairs.empty())
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "--fail-on regressed: nothing was compared, since no cell was measured on both sides; give two "
         "studies of the same batches and workers");
-  base::fail(base::ErrorKind::usage, "--fail-on regressed: nothing was compared; the first cell, {}: {}",
+  base::fail(ErrorKind::usage, "--fail-on regressed: nothing was compared; the first cell, {}: {}",
              comparison.pairs.front().name, comparison.pairs.front().refusals.front());
 }
 
 /// The last run before `b` beside it: of its kind, with its model and data.
 ///
 /// Errors   Error(usage) when there is none; Error(data) when there is no `b`
-std::filesystem::path run_before(const std::filesystem::path& b) {
+fs::path run_before(const fs::path& b) {
   if (!fs::exists(b))
-    base::fail(base::ErrorKind::data, "compare {0}: there is no such record or directory", b.string());
+    base::fail(ErrorKind::data, "compare {0}: there is no such record or directory", b.string());
   auto folder = fs::weakly_canonical(b);
   if (fs::is_regular_file(folder)) folder = folder.parent_path();
   if (folder.filename() == "records") folder = folder.parent_path();
@@ -66,7 +64,7 @@ std::filesystem::path run_before(const std::filesystem::path& b) {
   }
   if (found == nullptr)
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "compare {}: no earlier run of its kind, model and data is beside it in {}; give both: paceline "
         "compare A B",
         b.string(), folder.parent_path().string());
@@ -75,7 +73,7 @@ std::filesystem::path run_before(const std::filesystem::path& b) {
 
 [[noreturn]] void refuse_without_records(const fs::path& prediction) {
   base::fail(
-      base::ErrorKind::usage,
+      ErrorKind::usage,
       "{} is a prediction: give the records that were measured since beside it; 'paceline predict --score' prints "
       "its scores alone",
       prediction.string());
@@ -115,10 +113,8 @@ std::vector<analysis::ScoredPrediction> scored(const std::vector<fs::path>& file
 }
 
 /// The names of two paths that differ: "study-1" and "study-2", or with as many folders as it takes.
-std::pair<std::string, std::string> names_of_sides(const std::filesystem::path& a,
-                                                   const std::filesystem::path& b) {
-  auto [first, second] =
-      std::pair(std::filesystem::weakly_canonical(a), std::filesystem::weakly_canonical(b));
+std::pair<std::string, std::string> names_of_sides(const fs::path& a, const fs::path& b) {
+  auto [first, second] = std::pair(fs::weakly_canonical(a), fs::weakly_canonical(b));
   if (first == second) return {"A", "B"};
   std::string one, other;
   while (one == other && first.has_filename() && second.has_filename()) {
@@ -154,8 +150,8 @@ int compare_command(const Settings& settings) {
     say_report(document, settings.tables, screen);
     screen.say("--tables shows all of it; --html, --markdown, --csv and --json write it to files");
   } else {
-    screen.explain(report::headline(comparison, settings.compare.noise));
-    for (const auto& remark : options.remarks) screen.explain(remark);
+    screen.say(report::headline(comparison, settings.compare.noise));
+    for (const auto& remark : options.remarks) screen.say(remark);
     for (const auto& line : written) screen.say(line);
   }
   if (!settings.compare.fails_on_regressed) return 0;
@@ -163,10 +159,9 @@ int compare_command(const Settings& settings) {
   const auto times = comparison.number_of(analysis::Change::regressed);
   const auto accuracies = comparison.accuracies_of(analysis::Change::regressed);
   if (times + accuracies == 0) return 0;
-  screen.explain(
-      fmt::format("regressed: {} of {} times, {} accuracies; --fail-on regressed ends with exit code {}",
-                  times, comparison.pairs.size(), accuracies, kRegressed));
-  return kRegressed;
+  screen.say("regressed: {} of {} times, {} accuracies; --fail-on regressed ends with exit code {}", times,
+             comparison.pairs.size(), accuracies, kDoesNotHold);
+  return kDoesNotHold;
 }
 
 int explain_command(const Settings& settings) {
@@ -212,9 +207,8 @@ int report_command(const Settings& settings) {
   const bool is_shown = written.empty() && !summary;
   if (is_shown) say_report(document, settings.tables, screen);
   if (inputs.tables.empty() || !records.empty())
-    screen.say(fmt::format("{} read", base::counted(records.size(), "record")));
-  if (!inputs.tables.empty())
-    screen.say(fmt::format("{} read", base::counted(inputs.tables.size(), "table")));
+    screen.say("{} read", base::counted(records.size(), "record"));
+  if (!inputs.tables.empty()) screen.say("{} read", base::counted(inputs.tables.size(), "table"));
   if (!is_shown)  // otherwise they are at the top of what is shown
     for (const auto& remark : remarks) screen.say(remark);
   for (const auto& line : written) screen.say(line);

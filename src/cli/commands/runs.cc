@@ -66,15 +66,15 @@ Run find_run(const fs::path& path) {
       fs::exists(path, unreadable) || path.is_absolute() ? path : fs::path(kDirectory) / path;
   if (!fs::is_directory(folder, unreadable))
     base::fail(
-        base::ErrorKind::data,
+        ErrorKind::data,
         "runs: there is no directory {}; 'paceline runs list DIR' shows the runs below another directory",
         path.string());
   auto runs = serve::RunBook(folder).list();
   if (runs.size() == 1 && runs.front().id == ".") return std::move(runs.front());
   if (runs.empty())
-    base::fail(base::ErrorKind::data, "runs: no run was made in {}: it holds neither events nor records",
+    base::fail(ErrorKind::data, "runs: no run was made in {}: it holds neither events nor records",
                folder.string());
-  base::fail(base::ErrorKind::data,
+  base::fail(ErrorKind::data,
              "runs: {} is not a run but holds {}, for example {}; name those that "
              "are meant",
              folder.string(), runs.size(), (folder / runs.front().id).string());
@@ -85,8 +85,8 @@ void list(const Settings& settings, Screen& screen) {
   const auto runs = serve::RunBook(directory).list();
   if (settings.json) return print_json(runs);
   if (runs.empty())
-    return screen.explain(fmt::format(
-        "no run below {}; 'paceline runs list DIR' looks below another directory", directory.string()));
+    return screen.say("no run below {}; 'paceline runs list DIR' looks below another directory",
+                      directory.string());
   std::size_t width = 0;
   for (const auto& run : runs) width = std::max(width, run.id.size());
   for (const auto& run : runs) screen.say(columns(run, width, measure::unix_now()));
@@ -95,7 +95,7 @@ void list(const Settings& settings, Screen& screen) {
 void show(const Run& run, Screen& screen) {
   const auto& status = run.status;
   const auto line = [&](const char* what, const std::string& value) {
-    if (!value.empty()) screen.say(fmt::format("  {:<10} {}", what, value));
+    if (!value.empty()) screen.say("  {:<10} {}", what, value);
   };
   screen.say(base::visible(run.path.string()));
   line("state", fmt::format("{}{}{}", name(run.state), status.reason.empty() ? "" : ": ", status.reason));
@@ -115,7 +115,7 @@ void show(const Run& run, Screen& screen) {
 
 bool is_confirmed(const std::vector<Run>& runs) {
   if (::isatty(STDIN_FILENO) == 0)
-    base::fail(base::ErrorKind::usage, "runs rm: there is no terminal to ask; give --yes to remove {}",
+    base::fail(ErrorKind::usage, "runs rm: there is no terminal to ask; give --yes to remove {}",
                runs.size() == 1 ? runs.front().path.string() : fmt::format("{} runs", runs.size()));
   for (const auto& run : runs)
     std::fprintf(stderr, "%s: %s, %s\n", run.path.c_str(), std::string(name(run.state)).c_str(),
@@ -132,7 +132,7 @@ void remove(const Settings& settings, Screen& screen) {
   for (const auto& path : settings.runs.paths) runs.push_back(find_run(path));
   for (const auto& run : runs)
     if (run.state == RunState::running)
-      base::fail(base::ErrorKind::usage, "runs rm: {} is in progress{}; stop it first", run.path.string(),
+      base::fail(ErrorKind::usage, "runs rm: {} is in progress{}; stop it first", run.path.string(),
                  run.status.host.empty()
                      ? ""
                      : fmt::format(" (process {} on {})", run.status.process, run.status.host));
@@ -144,10 +144,10 @@ void remove(const Settings& settings, Screen& screen) {
       std::error_code failed;
       fs::remove_all(run.path, failed);
       if (failed)
-        base::fail(base::ErrorKind::data, "runs rm {}: {}; some of it may be gone", run.path.string(),
+        base::fail(ErrorKind::data, "runs rm {}: {}; some of it may be gone", run.path.string(),
                    failed.message());
     }
-    screen.say(fmt::format("removed {}", run.path.string()));
+    screen.say("removed {}", run.path.string());
   }
 }
 

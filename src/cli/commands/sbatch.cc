@@ -1,8 +1,5 @@
 #include <fmt/format.h>
-#include <stdlib.h>
-#include <sys/wait.h>
 
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -18,35 +15,21 @@
 #include "cli/plan.h"
 #include "cli/screen/screen.h"
 #include "cluster/batch_script.h"
+#include "cluster/child.h"
+#include "cluster/launch_line.h"
 #include "comm/mpi/load.h"
 #include "measure/record_file.h"
 
 namespace paceline::cli {
 namespace {
 
-struct Output {
-  std::string text;  ///< standard output without trailing line ends
-  int code = 0;
-};
-
-Output run_in_shell(const std::string& line) {
-  std::FILE* pipe = ::popen(line.c_str(), "r");
-  if (pipe == nullptr)
-    base::fail(base::ErrorKind::device, "sbatch: no process could be started for '{}'", line);
-  Output output;
-  std::array<char, 256> piece{};
-  while (std::fgets(piece.data(), piece.size(), pipe) != nullptr) output.text += piece.data();
-  const int status = ::pclose(pipe);
-  output.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
-  return output;
-}
+using cluster::run_in_shell;
 
 /// Runs `line`, which must succeed, and returns its output.
 std::string output_of(const std::string& line) {
   auto output = run_in_shell(line);
   if (output.code != 0)
-    base::fail(base::ErrorKind::comm,
+    base::fail(ErrorKind::comm,
                "sbatch: '{}' ended with {} (see above); is this a host from which jobs are submitted?", line,
                output.code);
   return std::move(output.text);
@@ -71,7 +54,7 @@ std::string ask_the_queue(const std::string& job, int looks) {
 /// --status: the job's place in the queue, or where to look when it has left it.
 int show_status(const std::string& job) {
   if (run_in_shell("command -v squeue > /dev/null 2>&1").code != 0)
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "sbatch --status {}: squeue is not installed here; ask on a host of the cluster", job);
   const auto queue = ask_the_queue(job, 1);
   std::printf("%s\n",
@@ -154,11 +137,10 @@ int sbatch_command(const Settings& settings) {
   const auto& name = settings.child.front();
   if (name == "train" || name == "comm")
     std::printf("record: %s\n", (out / "record.json").c_str());
-  else if (!join.empty())
-    std::printf("records: %s   report: %s\n", (out / "part-*" / "records").c_str(),
-                (out / "report.html").c_str());
   else
-    std::printf("records: %s   report: %s\n", (out / "records").c_str(), (out / "report.html").c_str());
+    std::printf("records: %s   report: %s\n",
+                (join.empty() ? out / "records" : out / "part-*" / "records").c_str(),
+                (out / "report.html").c_str());
   return 0;
 }
 

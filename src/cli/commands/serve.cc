@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -15,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/thread_pool.h"
 #include "cli/commands/commands.h"
 #include "cli/reports.h"
 #include "cli/screen/screen.h"
@@ -76,11 +75,11 @@ struct Token {
 Token token_of(const Settings::Serve& asked) {
   if (asked.has_no_token) {
     if (!asked.token_file.empty() || !asked.token.empty())
-      base::fail(base::ErrorKind::usage, "--no-token and {} contradict each other; give one of them",
+      base::fail(ErrorKind::usage, "--no-token and {} contradict each other; give one of them",
                  asked.token.empty() ? "--token-file" : "--token");
     if (!serve::is_loopback(asked.host))
       base::fail(
-          base::ErrorKind::usage,
+          ErrorKind::usage,
           "--no-token: everyone who reaches {} could read all runs; leave it out, or serve at 127.0.0.1",
           asked.host);
     return {};
@@ -90,7 +89,7 @@ Token token_of(const Settings::Serve& asked) {
   if (const char* const variable = std::getenv("PACELINE_TOKEN"); variable != nullptr && *variable != '\0') {
     const std::string token = variable;
     if (token.size() < kShortestToken)
-      base::fail(base::ErrorKind::usage,
+      base::fail(ErrorKind::usage,
                  "the environment variable PACELINE_TOKEN must have at least {} characters, "
                  "but has {}",
                  kShortestToken, token.size());
@@ -105,15 +104,9 @@ class PromptEnd {
  public:
   explicit PromptEnd(std::stop_token stop)
       : thread_([stop = std::move(stop)](const std::stop_token& over) {
-          std::mutex mutex;
-          std::condition_variable_any wake;
-          std::unique_lock lock(mutex);
-          const auto is_over_within = [&](std::chrono::milliseconds time, const std::stop_token& which) {
-            return wake.wait_for(lock, which, time, [] { return false; }) || which.stop_requested();
-          };
           while (!stop.stop_requested())
-            if (is_over_within(kLook, over)) return;
-          if (!is_over_within(kPatience, over)) std::_Exit(0);
+            if (base::stopped_within(over, kLook)) return;
+          if (!base::stopped_within(over, kPatience)) std::_Exit(0);
         }) {}
 
  private:
@@ -127,7 +120,7 @@ int serve_command(const Settings& settings) {
   const auto& asked = settings.serve;
   std::error_code unreadable;
   if (serve::has_http_server() && !fs::is_directory(asked.directory, unreadable))
-    base::fail(base::ErrorKind::data, "serve: there is no directory {}; give the one where runs are",
+    base::fail(ErrorKind::data, "serve: there is no directory {}; give the one where runs are",
                asked.directory.string());
   Screen screen(false);
   const bool is_private = serve::is_loopback(asked.host);
@@ -141,10 +134,10 @@ int serve_command(const Settings& settings) {
   serve::HttpServer server(asked.host == "localhost" ? "127.0.0.1" : asked.host, asked.port, {},
                            [&site](const serve::HttpRequest& request) { return site.answer(request); });
   const auto host = asked.host.find(':') == std::string::npos ? asked.host : fmt::format("[{}]", asked.host);
-  screen.say(fmt::format("serving {} at http://{}:{}/{}", asked.directory.string(), host, server.port(),
-                         token.is_made ? "?token=" + token.text : ""));
+  screen.say("serving {} at http://{}:{}/{}", asked.directory.string(), host, server.port(),
+             token.is_made ? "?token=" + token.text : "");
   if (!is_private)
-    screen.explain(
+    screen.say(
         "anyone who has the token and can reach this address can read all runs; nothing is "
         "encrypted");
   server.run(interrupt.token());

@@ -64,12 +64,6 @@ int study_command(const Settings& given) {
   return run_settled(settings, backend, study::study_cells(settings.train, axes, backend));
 }
 
-namespace {
-
-constexpr double kValidationSplit = 0.1;  ///< if the data has no validation part and no size was given
-
-}  // namespace
-
 int search_command(const Settings& given) {
   Settings settings = for_processes(given);
   const auto backend = cluster::make_backend(settings.train.device);
@@ -77,6 +71,7 @@ int search_command(const Settings& given) {
   for (auto& one : search.configurations) one.options.workers = settings.train.workers;
   const auto data = train::inspect(search.configurations.front().options, backend).data;
   if (!data.validation_samples) {
+    constexpr double kValidationSplit = 0.1;
     for (auto& one : search.configurations) one.options.validation_split = kValidationSplit;
     settings.notes.push_back(fmt::format(
         "the data has no validation part to choose on: a tenth of every training class is held back, as with "

@@ -72,8 +72,8 @@ void Submission::read_sample() {
         ErrorKind::data,
         "{}: a sample submission has a line of names, an id first, and a row for each image; this one has {} "
         "of {}",
-        where, base::counted(static_cast<std::int64_t>(lines.size()), "line"),
-        base::counted(lines.empty() ? 0 : static_cast<std::int64_t>(lines.front().size()), "column"));
+        where, base::counted(lines.size(), "line"),
+        base::counted(lines.empty() ? 0 : lines.front().size(), "column"));
   std::vector<Column> named;
   for (const auto& cell : lines.front()) named.push_back({.name = cell.text, .stands_for = {}});
   if (columns_.empty()) columns_ = named;
@@ -184,8 +184,7 @@ std::string Submission::text() const {
 std::string Submission::left_over() const {
   if (left_over_.empty()) return "";
   return fmt::format("{}: {} left out, whose ids it lacks: {}", sample_.string(),
-                     base::counted(static_cast<std::int64_t>(left_over_.size()), "image is", "images are"),
-                     some_of_ids(left_over_));
+                     base::counted(left_over_.size(), "image is", "images are"), some_of_ids(left_over_));
 }
 
 }  // namespace paceline::cli

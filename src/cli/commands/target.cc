@@ -31,20 +31,19 @@ const StepsToTarget& chosen_curve(const std::vector<StepsToTarget>& curves, doub
     if (curve.quantity != "accuracy" || std::abs(curve.value - accuracy) > 1e-9) continue;
     if (chosen != nullptr)
       base::fail(
-          base::ErrorKind::data,
+          ErrorKind::data,
           "the records have two curves to accuracy {:g}: {} on {} ({}) and {} on {} ({}); give the records of one",
           accuracy, chosen->model, chosen->data, chosen->differs, curve.model, curve.data, curve.differs);
     chosen = &curve;
   }
   if (chosen == nullptr)
     base::fail(
-        base::ErrorKind::data,
+        ErrorKind::data,
         "no training of these records was to accuracy {:g}{}; converge --compare batches --target accuracy={:g} "
         "measures how many steps it takes at each batch",
         accuracy, known.empty() ? "" : fmt::format(", but to {}", known), accuracy);
   if (!chosen->fit)
-    base::fail(base::ErrorKind::data, "the steps to accuracy {:g} follow no curve: {}", accuracy,
-               chosen->no_fit);
+    base::fail(ErrorKind::data, "the steps to accuracy {:g} follow no curve: {}", accuracy, chosen->no_fit);
   return *chosen;
 }
 
@@ -133,19 +132,19 @@ std::string point_text(const TargetPoint& point, const Money& money) {
 void say_choice(const char* question, const std::optional<TargetChoice>& choice, const TargetAnswer& found,
                 const Money& money, Screen& screen) {
   if (!choice) {
-    screen.say(fmt::format("{:<11} no number of workers", question));
+    screen.say("{:<11} no number of workers", question);
     return;
   }
   const auto& point = *found.at(choice->workers);
-  screen.say(fmt::format("{:<11} {} [{}, {}]: {}, {}{}", question, base::counted(choice->workers, "worker"),
-                         choice->low, choice->high, duration_text(point.time_s), money.text(point.cost),
-                         choice->is_sure ? "" : "; it may miss that"));
+  screen.say("{:<11} {} [{}, {}]: {}, {}{}", question, base::counted(choice->workers, "worker"), choice->low,
+             choice->high, duration_text(point.time_s), money.text(point.cost),
+             choice->is_sure ? "" : "; it may miss that");
 }
 
 void say_answer(const TargetAnswer& found, const analysis::TargetQuestion& asked, const Money& money,
                 Screen& screen) {
   for (const auto& point : found.points) screen.say(point_text(point, money));
-  screen.explain(
+  screen.say(
       "*: no other number of workers is both faster and cheaper. Intervals: of steps (95 %) and of their times (90 %) together.");
   say_choice("fastest", found.fastest, found, money, screen);
   say_choice("cheapest", found.cheapest, found, money, screen);
@@ -165,7 +164,7 @@ int target_command(const Settings& settings) {
   const auto& options = settings.target;
   if (settings.accuracy <= 0)
     base::fail(
-        base::ErrorKind::usage,
+        ErrorKind::usage,
         "target needs the accuracy to be reached: paceline target RECORDS --accuracy 0.94 --workers 1:64");
   const auto read = read_records(settings.report.records);
   const auto cells = analysis::make_cells(read.records);
@@ -174,48 +173,42 @@ int target_command(const Settings& settings) {
   const auto model = analysis::step_model(cells);
   if (model.subject.model != curve.model || model.subject.data != curve.data)
     base::fail(
-        base::ErrorKind::data,
+        ErrorKind::data,
         "the steps to accuracy {:g} are of {} on {}, but the timed steps of {} on {}; give the records of one",
         settings.accuracy, curve.model, curve.data, model.subject.model, model.subject.data);
-  const auto emulated = emulated_link(read.records);
-  const auto cluster = chosen_cluster(settings.predict, model, emulated);
-  analysis::ForecastRequest request;
-  request.workers = settings.predict.workers;
-  request.cluster = cluster.cluster;
-  request.emulated = emulated;
-  request.is_other_hardware = cluster.is_other_hardware;
+  std::vector<std::string> remarks;
+  const auto request = forecast_request(settings.predict, model, read.records, remarks);
+  const auto& cluster = request.cluster;
   auto [asked, lacks_link] = analysis::target_question(curve, model, request, settings.predict.global_batch);
   Money money{.unit = "worker-hours"};
-  const auto width = cluster.cluster ? cluster.cluster->workers_per_node : 1;
   if (options.price > 0) {
     asked.price_an_hour = [&](std::int64_t workers) { return options.price * static_cast<double>(workers); };
     money.unit = "at this price";
-  } else if (cluster.cluster && cluster.cluster->cost) {
-    asked.price_an_hour = [&](std::int64_t workers) {
-      return cluster.cluster->cost->node_hour * static_cast<double>((workers + width - 1) / width);
+  } else if (cluster && cluster->cost) {
+    asked.price_an_hour = [&cluster = *cluster](std::int64_t workers) {
+      const auto width = cluster.workers_per_node;
+      return cluster.cost->node_hour * static_cast<double>((workers + width - 1) / width);
     };
-    money.unit = cluster.cluster->cost->currency;
+    money.unit = cluster->cost->currency;
   }
   if (options.deadline_s > 0) asked.deadline_s = options.deadline_s;
   if (options.budget > 0) asked.budget = options.budget;
   const auto found = analysis::answer(asked);
-  screen.say(fmt::format(
-      "target      {} on {} to {}: {:.4g} (1 + {:.4g} / B) steps, of batches {} to {} (rms {:.1f} %)",
-      curve.model, curve.data, name_of_target(curve), asked.steps.s_min, asked.steps.critical_batch,
-      curve.fit->from_batch, curve.fit->to_batch, 100 * curve.fit->rms));
+  screen.say("target      {} on {} to {}: {:.4g} (1 + {:.4g} / B) steps, of batches {} to {} (rms {:.1f} %)",
+             curve.model, curve.data, name_of_target(curve), asked.steps.s_min, asked.steps.critical_batch,
+             curve.fit->from_batch, curve.fit->to_batch, 100 * curve.fit->rms);
   say_answer(found, asked, money, screen);
   const auto& choice = found.in_time ? found.in_time : found.for_budget ? found.for_budget : found.fastest;
   if (choice) screen.say("train       " + training_line(curve, *found.at(choice->workers)));
   if (choice && ((asked.deadline_s && !found.in_time) || (asked.budget && !found.for_budget)))
-    screen.explain("Nothing keeps the limit; that command trains the one that comes next to it.");
+    screen.say("Nothing keeps the limit; that command trains the one that comes next to it.");
   if (lacks_link > 0)
-    screen.explain(fmt::format("From {} on the network was not measured: give --cluster, or --link.",
-                               base::counted(lacks_link, "worker")));
-  for (const auto& remark : cluster.remarks) screen.explain(remark);
+    screen.say("From {} on the network was not measured: give --cluster, or --link.",
+               base::counted(lacks_link, "worker"));
+  for (const auto& remark : remarks) screen.say(remark);
   const bool is_answered =
       !found.points.empty() && (!asked.deadline_s || found.in_time) && (!asked.budget || found.for_budget);
-  constexpr int kNoAnswer = 1;
-  return is_answered ? 0 : kNoAnswer;
+  return is_answered ? 0 : kDoesNotHold;
 }
 
 }  // namespace paceline::cli

@@ -52,7 +52,7 @@ std::vector<int> choose_processes(const Settings& settings, const train::Options
   cluster::Session* const session = settings.session;
   if (!settings.is_given("placement")) return {};
   if (settings.study.placements.size() > 1)
-    base::fail(base::ErrorKind::usage, "--placement both: a training runs once; give packed or spread");
+    base::fail(ErrorKind::usage, "--placement both: a training runs once; give packed or spread");
   if (session == nullptr || options.workers >= session->place().processes) return {};
   auto processes = processes_for(options.workers, options.placement, session->members());
   session->processes().regroup(processes);
@@ -116,15 +116,15 @@ int train_command(const Settings& settings) {
   if (settings.plan && !settings.is_given("workers")) options.workers = settings.planned_processes;
   const auto emulation = cluster::emulation_of(options);
   if (emulation.straggler && emulation.straggler->rank >= options.workers)
-    base::fail(base::ErrorKind::usage, "--emulate-straggler {}: there are {} workers, ranks 0 to {}",
+    base::fail(ErrorKind::usage, "--emulate-straggler {}: there are {} workers, ranks 0 to {}",
                options.emulate_straggler, options.workers, options.workers - 1);
   if (options.resume_auto && options.out.empty())
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "--resume auto continues what is in the run's own directory; name it: --out DIR");
   const auto processes = choose_processes(settings, options);
   if (session != nullptr && !session->is_first()) return follow_session(options, *session, processes);
   if (options.gradients_as_bf16 && session == nullptr)
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "--gradients-as bf16 applies to messages between processes, but this run is one process, "
                "whose workers share memory; start several (docs/processes.md), or leave it out");
   if (settings.plan) {
@@ -136,8 +136,8 @@ int train_command(const Settings& settings) {
   if (options.out.empty()) options.out = new_directory("train");
   OutputDirectory directory(options.out);
   Screen screen(settings.json, Waits::never);
-  if (!settings.recipe.empty()) screen.explain(settings.recipe);
-  for (const auto& note : settings.notes) screen.explain(note);
+  if (!settings.recipe.empty()) screen.say(settings.recipe);
+  for (const auto& note : settings.notes) screen.say(note);
 
   const cluster::Interrupt interrupt(silence(session));
   const auto backend = backend_of(options, session, processes);
@@ -153,22 +153,21 @@ int train_command(const Settings& settings) {
     if (event.name() == "start" && !watch.empty()) screen.say(watch);  // not if the run is refused
     if (board) board->take(event);
   };
-  const measure::Record record = std::move(
-      log.guard([&] { return std::vector{train::run(options, backend, interrupt.token(), progress)}; })
-          .front());
+  const measure::Record record =
+      log.guard([&] { return train::run(options, backend, interrupt.token(), progress); });
   screen.clear_bar();
   const auto path = options.out / "record.json";
 
   if (!record.ranks.empty() && record.window.wall_s > 0) {
-    screen.explain(ledger_line(record.ranks.front()));
+    screen.say(ledger_line(record.ranks.front()));
     if (const auto warning = report::loader_warning(report::conclude({&record, 1})))
-      screen.explain(warning->text);
+      screen.say(warning->text);
   }
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());
-  if (record.status != "complete") screen.explain(fmt::format("{}: {}", record.status, record.reason));
-  screen.explain(fmt::format("record: {}   (paceline report {} explains it)", path.string(),
-                             base::shell_word(options.out.string())));
-  for (const auto& line : lines_on_checkpoints(options, record, settings.typed)) screen.explain(line);
+  if (record.status != "complete") screen.say("{}: {}", record.status, record.reason);
+  screen.say("record: {}   (paceline report {} explains it)", path.string(),
+             base::shell_word(options.out.string()));
+  for (const auto& line : lines_on_checkpoints(options, record, settings.typed)) screen.say(line);
   const int expected =
       settings.report.bounds.empty()
           ? 0

@@ -9,7 +9,6 @@
 #include <new>
 #include <numeric>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -31,41 +30,19 @@
 #include "train/checkpoint/safetensors.h"
 
 namespace paceline::cli {
+namespace {
 
-// Checks whether a file that this program wrote is undamaged.
+namespace fs = std::filesystem;
 
 enum class FileState {
   ok,       ///< every byte matches a checksum, or the whole structure is valid if the format has none
   damaged,  ///< it has changed, or cannot be read
   unknown,  ///< of a kind that cannot be checked
 };
-[[nodiscard]] const char* name(FileState state);
-
-struct FileCheck {
-  std::filesystem::path path;
-  FileState state = FileState::unknown;
-  std::string why;  ///< what was checked, or what is wrong; one line
-};
-
-/// Checks checkpoints, records, events, manifests (also of shards), packs (tar archives of images), kernel
-/// caches, and links to them.
-///
-/// Cost     reads the file once; decodes every image of a pack
-/// Errors   none: a file that cannot be read counts as damaged
-[[nodiscard]] FileCheck verify_file(const std::filesystem::path& path);
-
-/// Checks all files in `directory` and below that verify_file() knows, ordered by path. `others` counts the
-/// rest.
-[[nodiscard]] std::vector<FileCheck> verify_directory(const std::filesystem::path& directory,
-                                                      std::size_t& others);
-
-namespace {
-
-namespace fs = std::filesystem;
 
 struct Found {
   FileState state = FileState::unknown;
-  std::string why;
+  std::string why;  ///< what was checked, or what is wrong; one line
 };
 
 Found verify_checkpoint(const fs::path& path) {
@@ -104,7 +81,7 @@ Found verify_json(const fs::path& path) {
 
 Found verify_events(const fs::path& path) {
   if (!std::ifstream(path))
-    base::fail(base::ErrorKind::data, "{}: cannot be read: {}", path.string(), std::strerror(errno));
+    base::fail(ErrorKind::data, "{}: cannot be read: {}", path.string(), std::strerror(errno));
   const auto file = fs::canonical(path);  // a tail follows no links
   measure::EventTail tail(file);
   std::size_t number = 0;
@@ -178,99 +155,69 @@ Found (*check_of(const fs::path& path))(const fs::path&) {
   return nullptr;
 }
 
-void print_checks(const std::vector<FileCheck>& checks) {
-  for (const auto& check : checks)
-    print(fmt::format("{:<8} {}: {}\n", name(check.state), base::visible(check.path.string()),
-                      base::visible(check.why)));
+/// Checks checkpoints, records, events, manifests (also of shards), packs (tar archives of images), kernel
+/// caches, and links to them. Reads the file once; decodes every image of a pack.
+///
+/// Errors   none: a file that cannot be read counts as damaged
+Found verify_file(const fs::path& path) {
+  try {
+    std::error_code lost;
+    if (!fs::exists(path, lost))
+      return {FileState::damaged, fs::is_symlink(path, lost) ? "a broken link" : "there is no such file"};
+    const auto check = check_of(path);
+    if (check == nullptr) return {FileState::unknown, "a kind of file that is not checked"};
+    return fs::is_regular_file(path, lost) ? check(path) : Found{FileState::unknown, "no file"};
+  } catch (const base::Error& error) {
+    std::string why = error.what();
+    if (const auto place = path.string() + ": "; why.starts_with(place)) why.erase(0, place.size());
+    return {FileState::damaged, why};
+  } catch (const fs::filesystem_error& error) {
+    return {FileState::damaged, error.code().message()};
+  } catch (const std::bad_alloc&) {
+    return {FileState::damaged, "it needs more memory than there is; is it what its name says?"};
+  }
 }
 
-void print_as_json(const std::vector<FileCheck>& checks) {
-  auto list = nlohmann::ordered_json::array();
-  for (const auto& check : checks)
-    list.push_back({{"path", check.path.string()}, {"state", name(check.state)}, {"why", check.why}});
-  std::puts(list.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+/// `path`, or all files below this directory that have a check, ordered by path; `others` counts the rest.
+std::vector<fs::path> files_to_check(const fs::path& path, std::size_t& others) {
+  std::error_code unknown;
+  if (!fs::is_directory(path, unknown)) return {path};
+  std::vector<fs::path> files;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(path, fs::directory_options::skip_permission_denied)) {
+    if (entry.is_directory(unknown) && !entry.is_symlink(unknown)) continue;
+    if (check_of(entry.path()) != nullptr)
+      files.push_back(entry.path());
+    else
+      ++others;
+  }
+  std::ranges::sort(files);
+  return files;
 }
 
 }  // namespace
 
-const char* name(FileState state) {
-  switch (state) {
-    case FileState::ok:
-      return "ok";
-    case FileState::damaged:
-      return "damaged";
-    case FileState::unknown:
-      break;
-  }
-  return "unknown";
-}
-
-FileCheck verify_file(const fs::path& path) {
-  FileCheck result{.path = path, .state = FileState::damaged, .why = {}};
-  try {
-    std::error_code lost;
-    if (!fs::exists(path, lost)) {
-      result.why = fs::is_symlink(path, lost) ? "a broken link" : "there is no such file";
-      return result;
-    }
-    const auto check = check_of(path);
-    if (check == nullptr || !fs::is_regular_file(path, lost)) {
-      result.state = FileState::unknown;
-      result.why = check == nullptr ? "a kind of file that is not checked" : "no file";
-      return result;
-    }
-    auto found = check(path);
-    result.state = found.state;
-    result.why = std::move(found.why);
-  } catch (const base::Error& error) {
-    result.why = error.what();
-    if (const auto place = path.string() + ": "; result.why.starts_with(place))
-      result.why.erase(0, place.size());
-  } catch (const fs::filesystem_error& error) {
-    result.why = error.code().message();
-  } catch (const std::bad_alloc&) {
-    result.why = "it needs more memory than there is; is it what its name says?";
-  }
-  return result;
-}
-
-std::vector<FileCheck> verify_directory(const fs::path& directory, std::size_t& others) {
-  std::vector<fs::path> paths;
-  for (auto at = fs::recursive_directory_iterator(directory, fs::directory_options::skip_permission_denied);
-       at != fs::recursive_directory_iterator(); ++at) {
-    std::error_code unknown;
-    if (at->is_directory(unknown) && !at->is_symlink(unknown)) continue;
-    if (check_of(at->path()) != nullptr)
-      paths.push_back(at->path());
-    else
-      ++others;
-  }
-  std::sort(paths.begin(), paths.end());
-  std::vector<FileCheck> checks;
-  for (const auto& path : paths) checks.push_back(verify_file(path));
-  return checks;
-}
-
 int verify_command(const Settings& settings) {
-  std::vector<FileCheck> all;
-  std::size_t others = 0;
-  for (const auto& path : settings.verify) {
-    std::error_code unknown;
-    auto checks = fs::is_directory(path, unknown) ? verify_directory(path, others)
-                                                  : std::vector<FileCheck>{verify_file(path)};
-    if (!settings.json) print_checks(checks);
-    all.insert(all.end(), std::make_move_iterator(checks.begin()), std::make_move_iterator(checks.end()));
-  }
-  if (settings.json) print_as_json(all);
-  if (others > 0 && !settings.json)
-    print(fmt::format("{} other files are of kinds that are not checked\n", others));
+  constexpr const char* kStates[]{"ok", "damaged", "unknown"};
+  auto list = nlohmann::ordered_json::array();
+  std::size_t damaged = 0, others = 0;
+  for (const auto& given : settings.verify)
+    for (const auto& path : files_to_check(given, others)) {
+      const auto [state, why] = verify_file(path);
+      const char* const word = kStates[static_cast<std::size_t>(state)];
+      damaged += state == FileState::damaged ? 1 : 0;
+      list.push_back({{"path", path.string()}, {"state", word}, {"why", why}});
+      if (!settings.json) print("{:<8} {}: {}\n", word, base::visible(path.string()), base::visible(why));
+    }
+  if (settings.json)
+    std::puts(list.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  else if (others > 0)
+    print("{} other files are of kinds that are not checked\n", others);
   std::fflush(stdout);
-  const auto damaged =
-      std::ranges::count_if(all, [](const FileCheck& check) { return check.state == FileState::damaged; });
   if (damaged > 0)
-    base::fail(base::ErrorKind::data,
+    base::fail(ErrorKind::data,
                "{} of {} files are damaged; take earlier checkpoints, and measure or copy the rest again",
-               damaged, all.size());
+               damaged, list.size());
   return 0;
 }
 

@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/options/completion.h"
+#include "cli/options/recipe.h"
 #include "data/dataset.h"
 #include "data/get/get.h"
 #include "data/image/listing.h"
@@ -20,14 +20,6 @@
 
 namespace paceline::cli {
 namespace {
-
-/// The options on which a sample's logits and loss depend, to the last bit; the number of workers is not
-/// among them.
-constexpr std::array kTaken{
-    "model",           "data",  "device", "validation-split",       "bad-images",
-    "label-smoothing", "shard", "bn",     "test-time-augmentation", "measured-kernels"};
-
-using base::ErrorKind;
 
 /// Whether `word` is an option and not a negative number.
 bool looks_like_option(const std::string& word) {
@@ -44,26 +36,30 @@ bool looks_like_option(const std::string& word) {
   base::fail(ErrorKind::usage, "{} {}", bare, why_unknown(name, command));
 }
 
+/// Whether the command is told first what to do.
+bool names_action(const std::vector<std::string>& words, Command command) {
+  const auto actions = actions_of(command);
+  return !words.empty() && std::ranges::find(actions, words.front()) != actions.end();
+}
+
 void take_data_words(const std::vector<std::string>& words, Settings& settings) {
-  if (words.size() == 3 && words[0] == "pack") {
-    settings.data.pack = words[2];
-  } else if (words.size() != 2 || !(words[0] == "info" || words[0] == "verify" || words[0] == "get" ||
-                                    words[0] == "manifest" || words[0] == "stage")) {
+  const bool packs = !words.empty() && words[0] == "pack";
+  if (words.size() != (packs ? 3U : 2U) || !names_action(words, kData))
     base::fail(
         ErrorKind::usage,
         "data takes what to do and a data set: paceline data info|verify {}; paceline data pack "
         "folder:DIR FILE.tar, or SPEC DIR --shards N; paceline data stage SPEC --to DIR; paceline data "
         "manifest folder:DIR; or paceline data get {}",
         data::known_specs(), fmt::join(data::package_names(), "|"));
-  }
+  if (packs) settings.data.pack = words[2];
   settings.data.action = words[0];
   settings.data.spec = words[1];
 }
 
 void take_runs_words(const std::vector<std::string>& words, Settings& settings) {
   auto& runs = settings.runs;
-  const std::vector<std::string> actions{"list", "show", "rm"};
-  if (words.empty() || std::ranges::find(actions, words.front()) == actions.end())
+  const auto actions = actions_of(kRunList);
+  if (!names_action(words, kRunList))
     base::fail(ErrorKind::usage, "runs takes {}{}: paceline runs list [DIR], show RUN.., or rm RUN..",
                fmt::join(actions, ", "),
                words.empty()
@@ -79,17 +75,15 @@ void take_runs_words(const std::vector<std::string>& words, Settings& settings) 
 }
 
 void take_model_words(const std::vector<std::string>& words, Settings& settings) {
-  const std::vector<std::string> actions{"list", "show", "export"};
-  const auto action = words.empty() ? "" : words.front();
-  const auto known = std::ranges::find(actions, action);
-  if (known == actions.end() || words.size() != (known == actions.begin() ? 1U : 2U))
+  const bool is_known = names_action(words, kModel);
+  if (!is_known || words.size() != (words.front() == "list" ? 1U : 2U))
     base::fail(
         ErrorKind::usage,
         "model takes list, show MODEL, or export CHECKPOINT --onnx FILE: paceline model show resnet50; "
         "got {}{}",
         words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " ")),
-        words.empty() || known != actions.end() ? "" : base::suggestion(action, actions));
-  settings.model.action = action;
+        words.empty() || is_known ? "" : base::suggestion(words.front(), actions_of(kModel)));
+  settings.model.action = words.front();
   settings.model.name = words.back();
 }
 
@@ -114,18 +108,16 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       if (words.empty())
         base::fail(ErrorKind::usage, "{} takes the records to read: files, or directories that hold them",
                    command_name(settings.command));
-      settings.report.records.assign(words.begin(), words.end());
-      return;
+      break;
     case kPredict:
     case kTarget:
       if (words.empty())
         base::fail(ErrorKind::usage, "{} takes what was measured: records, directories that hold them{}",
                    command_name(settings.command),
                    settings.command == kPredict ? ", or a table of steps" : "");
-      settings.report.records.assign(words.begin(), words.end());
-      return;
+      break;
     case kReference:
-      if (words.size() < 2 || (words[0] != "make" && words[0] != "check"))
+      if (words.size() < 2 || !names_action(words, kReference))
         base::fail(ErrorKind::usage, "reference takes make or check, then records of trainings; got {}",
                    words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " ")));
       settings.reference.action = words[0];
@@ -144,8 +136,7 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
                    command_name(settings.command),
                    settings.command == kCheck ? "the records and tables to check"
                                               : "the files of another program to read");
-      settings.report.records.assign(words.begin(), words.end());
-      return;
+      break;
     case kRunList:
       return take_runs_words(words, settings);
     case kModel:
@@ -163,15 +154,13 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
             "compare takes two records or directories that hold some, before and after: paceline compare "
             "A B; or B alone, which is compared with the run of its kind before it; got {}",
             words.size());
-      settings.report.records.assign(words.begin(), words.end());
-      return;
+      break;
     case kData:
       return take_data_words(words, settings);
     case kCompletion:
-      if (words.size() != 1 ||
-          std::ranges::find(completed_shells(), words.front()) == completed_shells().end())
+      if (words.size() != 1 || !names_action(words, kCompletion))
         base::fail(ErrorKind::usage, "completion takes one of {}: paceline completion bash",
-                   fmt::join(completed_shells(), ", "));
+                   fmt::join(actions_of(kCompletion), ", "));
       settings.shell = words.front();
       return;
     case kInit:
@@ -196,7 +185,9 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       if (!words.empty())
         base::fail(ErrorKind::usage, "{}: '{}' is not expected; 'paceline {} --help' shows what is",
                    command_name(settings.command), words.front(), command_name(settings.command));
+      return;
   }
+  settings.report.records.assign(words.begin(), words.end());
 }
 
 /// Removes the recipe from the words of a command that trains, and returns it; "" if there is none.
@@ -361,8 +352,11 @@ std::string keys_of(const std::vector<Assignment>& given) {
   return fmt::format("site file: {}", fmt::join(wheres, ", "));
 }
 
-}  // namespace
-
+/// So that users need not type again with which options the model of a checkpoint was trained: those of
+/// `evaluate` from the record beside it (data, model, precision, device, batch, validation split ...);
+/// without a record those in the checkpoint itself: model and precision.
+///
+/// Errors   Error(data): there is no such checkpoint, its header is broken, or the record cannot be read
 std::vector<Assignment> options_of_checkpoint(const std::filesystem::path& checkpoint) {
   const auto info = train::read_checkpoint_info(checkpoint);
   std::vector<Assignment> given;
@@ -379,7 +373,9 @@ std::vector<Assignment> options_of_checkpoint(const std::filesystem::path& check
     return given;
   }
   const auto record = measure::read_record(path);
-  for (const char* key : kTaken) {
+  // On these a sample's logits and loss depend, to the last bit; the number of workers is not among them.
+  for (const char* key : {"model", "data", "device", "validation-split", "bad-images", "label-smoothing",
+                          "shard", "bn", "test-time-augmentation", "measured-kernels"}) {
     const auto found = record.settings.find(key);
     const bool is_off =
         found != record.settings.end() && found->second == "0";  // as --shard, which takes none
@@ -389,6 +385,8 @@ std::vector<Assignment> options_of_checkpoint(const std::filesystem::path& check
   take("local-batch", std::to_string(record.local_batch), path.string());
   return given;
 }
+
+}  // namespace
 
 Parsed parse(Command command, const std::vector<std::string>& typed_words) {
   std::vector<std::string> words = typed_words, child;

@@ -26,23 +26,13 @@ std::string names_to_type(Command command) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-/// The words that a command accepts before options; empty: file names.
-std::vector<std::string> first_of(Command command) {
-  if (command == kCompletion) return completed_shells();
-  if (command == kRunList) return {"list", "show", "rm"};
-  if (command == kModel) return {"list", "show", "export"};
-  if (command == kReference) return {"make", "check"};
-  if (command == kData) return {"info", "verify", "pack", "stage", "manifest", "get"};
-  return {};
-}
-
-std::string names_of(std::span<const CommandWords> commands) {
+std::string names_of(std::span<const CommandRow> commands) {
   std::vector<std::string_view> names;
   for (const auto& one : commands) names.push_back(one.name);
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-std::string bash_script(std::span<const CommandWords> commands) {
+std::string bash_script(std::span<const CommandRow> commands) {
   std::string text = fmt::format(
       R"(# Completion of paceline for bash, written by: paceline completion bash
 _paceline() {{
@@ -62,7 +52,7 @@ _paceline() {{
       names_of(commands));
   for (const auto& one : commands)
     text += fmt::format("    {}) names='{}' takes='{}' first='{}' ;;\n", one.name, names_to_type(one.command),
-                        names_with_a_value(one.command), fmt::join(first_of(one.command), " "));
+                        names_with_a_value(one.command), fmt::join(actions_of(one.command), " "));
   text += R"(  esac
   if [[ " $takes " == *" $before "* ]]; then
     case $before in
@@ -97,7 +87,7 @@ std::string quoted(std::string_view text, std::string_view special) {
   return result;
 }
 
-std::string zsh_script(std::span<const CommandWords> commands) {
+std::string zsh_script(std::span<const CommandRow> commands) {
   std::string text =
       "#compdef paceline\n"
       "# Completion of paceline for zsh, written by: paceline completion zsh\n"
@@ -133,14 +123,14 @@ std::string zsh_script(std::span<const CommandWords> commands) {
       text += fmt::format("      '{}--{}[{}]{}' \\\n", option.rules.is_list ? "*" : "", form.name,
                           quoted(form.help, "[]\\"), value);
     }
-    const auto first = first_of(one.command);
+    const auto first = actions_of(one.command);
     text += first.empty() ? "      '*:file:_files' ;;\n"
                           : fmt::format("      '1:what:({})' '*:file:_files' ;;\n", fmt::join(first, " "));
   }
   return text + "  esac\n}\n_paceline \"$@\"\n";
 }
 
-std::string fish_script(std::span<const CommandWords> commands) {
+std::string fish_script(std::span<const CommandRow> commands) {
   std::string text = R"(# Completion of paceline for fish, written by: paceline completion fish
 # Whether the command of the line is one of the arguments; without any: whether it has none yet.
 function __paceline_is
@@ -162,7 +152,7 @@ end
     text += fmt::format("complete -c paceline -n __paceline_is -f -a {} -d '{}'\n", one.name,
                         quoted(beginning_of(std::string(one.summary)), ""));
   for (const auto& one : commands)
-    if (const auto first = first_of(one.command); !first.empty())
+    if (const auto first = actions_of(one.command); !first.empty())
       text += fmt::format("complete -c paceline -n '__paceline_is {}' -a '{}'\n", one.name,
                           fmt::join(first, " "));
   for (const auto& option : options()) {
@@ -190,9 +180,13 @@ end
 
 }  // namespace
 
-const std::vector<std::string>& completed_shells() {
-  static const std::vector<std::string> shells{"bash", "zsh", "fish"};
-  return shells;
+std::vector<std::string> actions_of(Command command) {
+  if (command == kCompletion) return {"bash", "zsh", "fish"};
+  if (command == kRunList) return {"list", "show", "rm"};
+  if (command == kModel) return {"list", "show", "export"};
+  if (command == kReference) return {"make", "check"};
+  if (command == kData) return {"info", "verify", "pack", "stage", "manifest", "get"};
+  return {};
 }
 
 std::vector<std::string> words_of_value(const Option& option) {
@@ -204,7 +198,7 @@ std::vector<std::string> words_of_value(const Option& option) {
   return are_words ? words : std::vector<std::string>();
 }
 
-std::string completion_script(const std::string& shell, std::span<const CommandWords> commands) {
+std::string completion_script(const std::string& shell, std::span<const CommandRow> commands) {
   if (shell == "bash") return bash_script(commands);
   return shell == "zsh" ? zsh_script(commands) : fish_script(commands);
 }

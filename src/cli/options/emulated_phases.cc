@@ -30,7 +30,7 @@ std::vector<ghost::ReadyAt> ready_times_of(const measure::Record& record, double
 
 ghost::Phases measured_phases(const measure::Record& record) {
   if (record.ranks.empty() || record.window.steps < 1)
-    base::fail(base::ErrorKind::usage,
+    base::fail(ErrorKind::usage,
                "needs the record of a run that timed steps; make one with train --window-steps 50");
   ghost::Phases phases{.batch = static_cast<int>(record.local_batch)};
   const auto steps = static_cast<double>(record.window.steps) * static_cast<double>(record.ranks.size());

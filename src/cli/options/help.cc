@@ -36,11 +36,7 @@ std::string in_roff(std::string_view text) {
 /// An example, whose lines are not joined.
 std::string example_in_roff(const std::string& text) {
   std::string result = ".nf\n";
-  for (std::string_view rest = text; !rest.empty();) {
-    const auto end = std::min(rest.find('\n'), rest.size());
-    result += in_roff(rest.substr(0, end)) + "\n";
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  for (const auto& line : base::lines_of(text)) result += in_roff(line) + "\n";
   return result + ".fi\n";
 }
 
@@ -105,34 +101,7 @@ std::string two_columns(const std::string& left, std::string_view text, std::siz
   return result;
 }
 
-}  // namespace
-
-std::string manual_page(std::span<const CommandWords> commands, const std::string& version) {
-  std::string text = fmt::format(
-      ".TH PACELINE 1 \"\" \"paceline {}\" \"User Commands\"\n"
-      ".SH NAME\npaceline \\- trains image classifiers with data parallelism and explains how the training scales\n"
-      ".SH SYNOPSIS\n.B paceline\n.I COMMAND\n[\\fIRECIPE.toml\\fR] [\\fIoptions\\fR]\n"
-      ".SH COMMANDS\n",
-      in_roff(version));
-  for (const auto& one : commands)
-    text += fmt::format(".TP\n.B {}\n{}\n.RS\n{}.RE\n", one.name, in_roff(one.summary),
-                        example_in_roff(usage_line(one.command)));
-  text += ".SH OPTIONS\nThe commands that take an option are named after it.\n";
-  std::string_view group;
-  for (const auto& option : options()) {
-    if (option.group != group) text += fmt::format(".SS \"{}\"\n", in_roff(group = option.group));
-    text += option.value.empty()
-                ? fmt::format(".TP\n\\fB\\-\\-{0}\\fR, \\fB\\-\\-no\\-{0}\\fR\n", in_roff(option.name()))
-                : fmt::format(".TP\n\\fB\\-\\-{}\\fR \\fI{}\\fR\n", in_roff(option.name()),
-                              in_roff(option.value));
-    const auto present = defaults_of(option);
-    text += in_roff(option.help.text()) + "\n";
-    text += fmt::format(".br\n({}{}{})\n", in_roff(commands_that_take(option)),
-                        present.empty() ? "" : "; default: ", in_roff(present));
-  }
-  return text + kFiles + kExitStatus;
-}
-
+/// The usage of a command, a line for each form.
 std::string usage_line(Command command) {
   const auto name = command_name(command);
   if (command & kRuns) return fmt::format("paceline {} [RECIPE.toml] [options]", name);
@@ -198,6 +167,34 @@ std::string usage_line(Command command) {
     return "paceline completion bash|zsh|fish      on standard output; bash: eval \"$(paceline completion bash)\"";
   if (command == kManual) return "paceline man                           paceline man | man -l -";
   return fmt::format("paceline {} [options]", name);
+}
+
+}  // namespace
+
+std::string manual_page(std::span<const CommandRow> commands, const std::string& version) {
+  std::string text = fmt::format(
+      ".TH PACELINE 1 \"\" \"paceline {}\" \"User Commands\"\n"
+      ".SH NAME\npaceline \\- trains image classifiers with data parallelism and explains how the training scales\n"
+      ".SH SYNOPSIS\n.B paceline\n.I COMMAND\n[\\fIRECIPE.toml\\fR] [\\fIoptions\\fR]\n"
+      ".SH COMMANDS\n",
+      in_roff(version));
+  for (const auto& one : commands)
+    text += fmt::format(".TP\n.B {}\n{}\n.RS\n{}.RE\n", one.name, in_roff(one.summary),
+                        example_in_roff(usage_line(one.command)));
+  text += ".SH OPTIONS\nThe commands that take an option are named after it.\n";
+  std::string_view group;
+  for (const auto& option : options()) {
+    if (option.group != group) text += fmt::format(".SS \"{}\"\n", in_roff(group = option.group));
+    text += option.value.empty()
+                ? fmt::format(".TP\n\\fB\\-\\-{0}\\fR, \\fB\\-\\-no\\-{0}\\fR\n", in_roff(option.name()))
+                : fmt::format(".TP\n\\fB\\-\\-{}\\fR \\fI{}\\fR\n", in_roff(option.name()),
+                              in_roff(option.value));
+    const auto present = defaults_of(option);
+    text += in_roff(option.help.text()) + "\n";
+    text += fmt::format(".br\n({}{}{})\n", in_roff(commands_that_take(option)),
+                        present.empty() ? "" : "; default: ", in_roff(present));
+  }
+  return text + kFiles + kExitStatus;
 }
 
 std::string help_text(Command command, bool is_short) {

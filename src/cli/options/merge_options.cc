@@ -16,7 +16,6 @@ namespace paceline::cli {
 
 namespace {
 
-using base::ErrorKind;
 using measure::Setting;
 
 /// The given options that have no effect beside the others of one training, unless they were given as off.
@@ -151,8 +150,9 @@ void check_compared_batches(const Settings& settings) {
 }
 
 /// Checks rules between options that depend on neither data nor machine; train::resolve() checks the others.
-void check_together(Settings& settings) {
+void check_together(const Settings& settings) {
   const auto& train = settings.train;
+  const auto& converge = settings.study.converge;
   if (train.rule.nesterov && (train.rule.kind != engine::UpdateKind::sgd || train.rule.momentum == 0))
     base::fail(ErrorKind::usage,
                "--nesterov needs --optimizer sgd with a --momentum above 0, and momentum is {:g}",
@@ -161,8 +161,8 @@ void check_together(Settings& settings) {
     base::fail(ErrorKind::usage,
                "--batches auto is for sweep: scale compares the same batches on every number of workers; "
                "give a list such as 32,128,512");
-  if (settings.command == kConverge && settings.study.converge.workers.empty() &&
-      settings.is_given("workers") && settings.study.scale.workers.size() > 1)
+  if (settings.command == kConverge && converge.workers.empty() && settings.is_given("workers") &&
+      settings.study.scale.workers.size() > 1)
     base::fail(
         ErrorKind::usage,
         "--workers names {} numbers, but the remedies of a large batch are compared on one; give one, or "
@@ -174,37 +174,34 @@ void check_together(Settings& settings) {
                "--no-with-sweep, --no-with-scale and --no-with-converge leave a study nothing to measure; "
                "leave one of them out");
   check_compared_batches(settings);
-  if (settings.study.converge.shuffle && (settings.is_given("variants") || settings.is_given("shuffle")))
+  if (converge.shuffle && (settings.is_given("variants") || settings.is_given("shuffle")))
     base::fail(ErrorKind::usage, "--compare shuffle chooses the orders that it compares; leave out --{}",
                settings.is_given("shuffle") ? "shuffle" : "variants, which name remedies of a large batch");
-  if (!settings.study.converge.workers.empty() && settings.is_given("variants"))
+  if (!converge.workers.empty() && settings.is_given("variants"))
     base::fail(
         ErrorKind::usage,
         "--variants names remedies of one large batch, but --compare workers compares numbers of workers; "
         "give one of them");
-  if (settings.study.converge.workers.size() == 1)
+  if (converge.workers.size() == 1)
     base::fail(ErrorKind::usage,
                "--compare workers needs at least two numbers of workers, such as --workers 1,2,4");
-  if (settings.command == kConverge && settings.study.converge.workers.empty() &&
-      !settings.study.converge.shuffle && settings.study.converge.batches.empty() &&
-      settings.study.converge.large_batch <= settings.study.converge.baseline_batch)
+  if (settings.command == kConverge && converge.workers.empty() && !converge.shuffle &&
+      converge.batches.empty() && converge.large_batch <= converge.baseline_batch)
     base::fail(ErrorKind::usage,
                "--large-batch {} must be larger than --baseline-batch {}, which it is compared with",
-               settings.study.converge.large_batch, settings.study.converge.baseline_batch);
+               converge.large_batch, converge.baseline_batch);
 }
 
 /// Whether a search may vary the option: the training's result must depend on it, but it must not be the
 /// data, the length or the workers.
 bool is_searched(const Option& option) {
-  using measure::SettingRole;
   for (const Setting one :
        {Setting("model"), Setting("precision"), Setting("label-smoothing"), Setting("crop-padding"),
         Setting("crop-fill"), Setting("flip"), Setting("local-batch"), Setting("global-batch"),
         Setting("loader-threads"), Setting("lookahead"), Setting("lookahead-keep"),
         Setting("lookahead-power"), Setting("mixup"), Setting("cutmix")})
     if (option.setting == one) return true;
-  const auto role = option.setting.role();
-  return role == SettingRole::rule || role == SettingRole::remedy || role == SettingRole::lr_scaling;
+  return option.is_of_the_rule();
 }
 
 /// Every combination of the values in lists, with the single values of other options. The first list varies
@@ -260,6 +257,16 @@ std::vector<std::string> common_notes(const std::vector<Settings>& all) {
   return notes;
 }
 
+/// The settings of all options but for the lists of a search.
+Settings settings_of(Command command, const std::vector<Assignment>& given) {
+  Settings settings = defaults(command);
+  take_values(settings, given);
+  take_defaults(settings);
+  check_together(settings);
+  note_unread(settings);
+  return settings;
+}
+
 /// The settings of the first combination, and the options of all. If combinations differ only in options that
 /// none of them uses (the momentum of adam), only the first is trained, with a note.
 Settings merge_search(Command command, const std::vector<Assignment>& joined) {
@@ -268,11 +275,7 @@ Settings merge_search(Command command, const std::vector<Assignment>& joined) {
   std::vector<study::Configuration> configurations;
   std::vector<std::map<std::string, std::string>> read;
   for (const auto& combination : combinations(joined)) {
-    Settings settings = defaults(command);
-    take_values(settings, combination);
-    take_defaults(settings);
-    check_together(settings);
-    note_unread(settings);
+    Settings settings = settings_of(command, combination);
     const auto name = name_of_combination(combination, joined);
     const auto texts = what_is_read(settings);
     const auto same = std::find(read.begin(), read.end(), texts);
@@ -309,12 +312,7 @@ void check_layer(Command command, const std::vector<Assignment>& layer) {
 
 Settings merge_options(Command command, const std::vector<std::vector<Assignment>>& layers) {
   if (command == kSearch) return merge_search(command, join(layers));
-  Settings settings = defaults(command);
-  take_values(settings, join(layers));
-  take_defaults(settings);
-  check_together(settings);
-  note_unread(settings);
-  return settings;
+  return settings_of(command, join(layers));
 }
 
 }  // namespace paceline::cli

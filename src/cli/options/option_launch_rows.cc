@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <regex>
 
 #include "base/error.h"
@@ -28,7 +27,7 @@ void choose_sizes(Settings& settings, Text text) {
   settings.comm.smallest = size_of(text.substr(0, colon));
   settings.comm.largest = colon == Text::npos ? settings.comm.smallest : size_of(text.substr(colon + 1));
   if (settings.comm.largest < settings.comm.smallest)
-    base::fail(base::ErrorKind::usage, "must go from small to large, such as 1K:256M, got '{}'", text);
+    base::fail(ErrorKind::usage, "must go from small to large, such as 1K:256M, got '{}'", text);
 }
 
 std::string size_text(std::size_t bytes) {
@@ -36,71 +35,40 @@ std::string size_text(std::size_t bytes) {
   return bytes % 1024 == 0 ? fmt::format("{}K", bytes >> 10) : fmt::format("{}", bytes);
 }
 
-/// `text`, if all of it has the form; else fails with the rule.
-std::string formed(Text text, const std::regex& form, const char* rule) {
-  const std::string word(text);
-  if (!std::regex_match(word, form)) base::fail(base::ErrorKind::usage, "must be {}, got '{}'", rule, word);
+/// What all of a text must look like: a regular expression, and the rule in words.
+struct Form {
+  const char *pattern, *rule;
+};
+template <const Form& form>
+std::string formed(Text text) {
+  static const std::regex pattern(form.pattern);
+  std::string word(text);
+  if (!std::regex_match(word, pattern)) base::fail(ErrorKind::usage, "must be {}, got '{}'", form.rule, word);
   return word;
 }
 
-/// A word for the #SBATCH lines of a job script, without spaces. A job's name is also part of its log's name.
-std::string job_word(Text text) {
-  static const std::regex form("[A-Za-z0-9._][A-Za-z0-9._,-]*");
-  return formed(text, form, "of letters, digits, '.', '_', ',' and '-'");
-}
-
-/// A time in one of Slurm's forms: MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS.
-std::string job_time(Text text) {
-  static const std::regex form("[0-9]+(:[0-9]{1,2}){0,2}|[0-9]+-[0-9]{1,2}(:[0-9]{1,2}){0,2}");
-  return formed(text, form, "HH:MM:SS, D-HH:MM:SS or minutes");
-}
-
+/// For the #SBATCH lines of a job script, without spaces. A job's name is also part of its log's name.
+constexpr Form kJobWord{"[A-Za-z0-9._][A-Za-z0-9._,-]*", "of letters, digits, '.', '_', ',' and '-'"};
+/// Slurm's: MM, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS.
+constexpr Form kJobTime{"[0-9]+(:[0-9]{1,2}){0,2}|[0-9]+-[0-9]{1,2}(:[0-9]{1,2}){0,2}",
+                        "HH:MM:SS, D-HH:MM:SS or minutes"};
 /// Slurm's --mem: "16G", "16000" (megabytes).
-std::string job_memory(Text text) {
-  static const std::regex form("[0-9]+[KMGT]?");
-  return formed(text, form, "a number followed by K, M, G or T, such as 16G");
-}
-
-std::string job_constraint(Text text) {
-  static const std::regex form("[A-Za-z0-9_.,:|&*!()\\[\\]=-]+");
-  return formed(text, form, "names of features joined by & or |, without blanks");
-}
-
-std::string mail_address(Text text) {
-  static const std::regex form("[A-Za-z0-9._%+-]+(@[A-Za-z0-9.-]+)?");
-  return formed(text, form, "one address, such as me@example.org");
-}
-
-/// A directory that is written between double quotes in the script: variables are expanded on the node;
-/// commands are refused.
-std::string stage_directory(Text text) {
-  static const std::regex form("[A-Za-z0-9_./${}:@%+-]+");
-  return formed(text, form,
-                "a directory, in which variables may stand ('$SLURM_TMPDIR/data'), without blanks");
-}
-
-/// A name that Linux allows for an interface: no blanks or slashes. Each host later checks that it exists.
-std::string network_interface(Text text) {
-  static const std::regex form("[A-Za-z0-9_.:@-]{1,15}");
-  return formed(text, form, "the name of a network interface, such as eth0 or ib0");
-}
-
-/// The values of an option that may be given several times.
-std::vector<std::string> lines_of(Text text) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const auto end = std::min(text.find('\n', begin), text.size());
-    lines.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
+constexpr Form kJobMemory{"[0-9]+[KMGT]?", "a number followed by K, M, G or T, such as 16G"};
+constexpr Form kJobConstraint{"[A-Za-z0-9_.,:|&*!()\\[\\]=-]+",
+                              "names of features joined by & or |, without blanks"};
+constexpr Form kMailAddress{"[A-Za-z0-9._%+-]+(@[A-Za-z0-9.-]+)?", "one address, such as me@example.org"};
+/// Written between double quotes in the script: variables are expanded on the node; commands are refused.
+constexpr Form kStageDirectory{
+    "[A-Za-z0-9_./${}:@%+-]+",
+    "a directory, in which variables may stand ('$SLURM_TMPDIR/data'), without blanks"};
+/// As Linux allows it: no blanks or slashes. Each host later checks that it exists.
+constexpr Form kInterface{"[A-Za-z0-9_.:@-]{1,15}", "the name of a network interface, such as eth0 or ib0"};
 
 std::vector<std::string> slurm_options(Text text) {
   auto options = lines_of(text);
   for (const auto& one : options)
     if (!one.starts_with("-"))
-      base::fail(base::ErrorKind::usage,
+      base::fail(ErrorKind::usage,
                  "must be an option as sbatch takes it, such as --slurm=--reservation=x, got '{}'", one);
   return options;
 }
@@ -146,7 +114,7 @@ constexpr Row kLaunchRows[] = {
      kInProcesses, at<&S::meeting_secret>(), kOnlyTyped},
     {"interface", "NAME", kProcesses,
      "network interface between hosts, such as ib0 (default: the system's route to the first process)",
-     kInProcesses | kLaunch, parsed_at<network_interface, &S::interface>(), kOnlyTyped},
+     kInProcesses | kLaunch, parsed_at<formed<kInterface>, &S::interface>(), kOnlyTyped},
     {"restarts", "K", kProcesses,
      "when a process is lost, start all again from the last checkpoint, at most K times", kLaunch,
      at<&S::launch, &Launch::restarts>({.most = 1000})},
@@ -168,21 +136,21 @@ constexpr Row kLaunchRows[] = {
     {"gpus", "N", kProcesses, "older name of --gpus-per-node", kSbatch,
      at<&S::batch, &Batch::gpus_per_node>({.least = 1, .most = 64}), rival("gpus-per-node")},
     {"memory", "SIZE", kProcesses, "memory of each host, 16G (default: the cluster's choice)", kSbatch,
-     parsed_at<job_memory, &S::batch, &Batch::memory>()},
+     parsed_at<formed<kJobMemory>, &S::batch, &Batch::memory>()},
     {"time", "HH:MM:SS", kProcesses,
      "time limit, after which Slurm ends the job; a minute or two before it the run stops and keeps its "
      "results",
-     kSbatch, parsed_at<job_time, &S::batch, &Batch::time>()},
+     kSbatch, parsed_at<formed<kJobTime>, &S::batch, &Batch::time>()},
     {"account", "NAME", kProcesses, "account that is charged (default: the cluster's choice)", kSbatch,
-     parsed_at<job_word, &S::batch, &Batch::account>()},
+     parsed_at<formed<kJobWord>, &S::batch, &Batch::account>()},
     {"partition", "NAME", kProcesses, "partition of the cluster (default: the cluster's choice)", kSbatch,
-     parsed_at<job_word, &S::batch, &Batch::partition>()},
+     parsed_at<formed<kJobWord>, &S::batch, &Batch::partition>()},
     {"qos", "NAME", kProcesses, "quality of service (default: the cluster's choice)", kSbatch,
-     parsed_at<job_word, &S::batch, &Batch::qos>()},
+     parsed_at<formed<kJobWord>, &S::batch, &Batch::qos>()},
     {"constraint", "EXPRESSION", kProcesses, "features that hosts must have, such as avx512|bigmem", kSbatch,
-     parsed_at<job_constraint, &S::batch, &Batch::constraint>()},
+     parsed_at<formed<kJobConstraint>, &S::batch, &Batch::constraint>()},
     {"mail", "ADDRESS", kProcesses, "address that gets a mail when the job ends, fails or is requeued",
-     kSbatch, parsed_at<mail_address, &S::batch, &Batch::mail>()},
+     kSbatch, parsed_at<formed<kMailAddress>, &S::batch, &Batch::mail>()},
     {"setup", "COMMAND", kProcesses,
      "a line of shell at the beginning of the script, \"module load openmpi\"; may be given several times",
      kSbatch,
@@ -194,7 +162,7 @@ constexpr Row kLaunchRows[] = {
      at<&S::batch, &Batch::container>()},
     {"stage", "DIR", kProcesses,
      "copy the data to this directory of each host first, such as '$SLURM_TMPDIR', and read them there",
-     kSbatch, parsed_at<stage_directory, &S::batch, &Batch::stage>()},
+     kSbatch, parsed_at<formed<kStageDirectory>, &S::batch, &Batch::stage>()},
     {"mpi", "auto|pmix|none", kProcesses,
      "what joins the processes: MPI through PMIx, or TCP (none); auto: MPI where Slurm offers PMIx", kSbatch,
      at<&S::batch, &Batch::mpi>({.words = "auto|pmix|none"})},
@@ -215,7 +183,7 @@ constexpr Row kLaunchRows[] = {
                            : fmt::format("{}%{}", s.batch.array, s.batch.array_at_once);
               })},
     {"name", "NAME", kProcesses, "name of the job, and beginning of its log's name", kSbatch,
-     parsed_at<job_word, &S::batch, &Batch::name>()},
+     parsed_at<formed<kJobWord>, &S::batch, &Batch::name>()},
     {"requeue", "", kProcesses, "restart from the last checkpoint when a host or a process is lost", kSbatch,
      at<&S::batch, &Batch::requeue>()},
     {"script", "FILE", kProcesses, "the job script to write; its directory must exist", kSbatch,

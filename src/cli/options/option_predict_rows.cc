@@ -26,18 +26,9 @@ void choose_predicted_workers(Settings& settings, std::string_view text) {
   const auto low = whole_number_in(text, "first number", text.substr(0, colon), 1, kMost);
   const auto high = whole_number_in(text, "last number", text.substr(colon + 1), 1, kMost);
   if (low > high)
-    base::fail(base::ErrorKind::usage, "must rise from the first number to the last, got '{}'; write {}:{}",
-               text, high, low);
+    base::fail(ErrorKind::usage, "must rise from the first number to the last, got '{}'; write {}:{}", text,
+               high, low);
   workers = analysis::worker_grid(low, high);
-}
-
-void add_calibrations(Settings& settings, std::string_view text) {
-  settings.predict.calibrate_by.clear();
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    settings.predict.calibrate_by.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
 }
 
 constexpr Row kPredictRows[] = {
@@ -84,7 +75,13 @@ constexpr Row kPredictRows[] = {
     {"calibrate-by", "FILE", kPredicted,
      "predictions with scores; from 20 of one kind on they set the width of intervals of that kind; may be given "
      "several times",
-     kPredict, Field<S>([](S& s, Text t) { add_calibrations(s, t); }, [](const S&) { return std::string(); }),
+     kPredict,
+     Field<S>(
+         [](S& s, Text t) {
+           const auto files = lines_of(t);
+           s.predict.calibrate_by.assign(files.begin(), files.end());
+         },
+         [](const S&) { return ""; }),
      kList},
 };
 static_assert(train::has_rows<S>(kPredictRows, "cluster", "calibrate-by"));

@@ -2,7 +2,6 @@
 
 /// The parts of the table of options that this folder has, one for each file, and what their rows use.
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +29,7 @@ using Row = train::OptionRow<Settings>;
 [[nodiscard]] std::string emulated_phases(std::string_view text);
 
 using base::decimal;
+using base::lines_of;  // the values of a train::kList
 using base::one_of;
 using base::whole_number;
 using base::whole_number_in;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstdio>
 
 #include "base/error.h"
@@ -31,8 +30,7 @@ graph::Shape shape_named(std::string_view text) {
   if (std::sscanf(std::string(text).c_str(), "%6dx%6dx%6d%c", &shape.channels, &shape.height, &shape.width,
                   &end) != 3 ||
       shape.channels < 1 || shape.height < 1 || shape.width < 1)
-    base::fail(base::ErrorKind::usage, "must be channels x height x width, such as 3x224x224, got '{}'",
-               text);
+    base::fail(ErrorKind::usage, "must be channels x height x width, such as 3x224x224, got '{}'", text);
   return shape;
 }
 
@@ -42,24 +40,17 @@ std::string templates_in_words() {
 
 /// Parses lines COLUMN=TEXT.
 void set_facts(Settings& settings, std::string_view text) {
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    const auto one = text.substr(0, end);
+  for (const auto& one : lines_of(text)) {
     const auto equals = one.find('=');
-    if (equals == std::string_view::npos || equals == 0)
-      base::fail(base::ErrorKind::usage, "must be COLUMN=TEXT, such as workers=8, got '{}'", one);
-    settings.import.set[std::string(one.substr(0, equals))] = one.substr(equals + 1);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    if (equals == std::string::npos || equals == 0)
+      base::fail(ErrorKind::usage, "must be COLUMN=TEXT, such as workers=8, got '{}'", one);
+    settings.import.set[one.substr(0, equals)] = one.substr(equals + 1);
   }
 }
 
 void read_bounds(Settings& settings, std::string_view text) {
   settings.report.bounds.clear();
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    settings.report.bounds.push_back(report::read_bound(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for (const auto& one : lines_of(text)) settings.report.bounds.push_back(report::read_bound(one));
 }
 
 std::string expectations_in_words() {
@@ -88,8 +79,7 @@ Settings::CellPart cell_part_of(std::string_view text) {
   constexpr int kMostParts = 10'000;
   const auto slash = text.find('/');
   if (slash == std::string_view::npos)
-    base::fail(base::ErrorKind::usage, "must be I/N, such as 1/4 for the first of four parts, got '{}'",
-               text);
+    base::fail(ErrorKind::usage, "must be I/N, such as 1/4 for the first of four parts, got '{}'", text);
   const auto parts = whole_number_in(text, "N", text.substr(slash + 1), 1, kMostParts);
   const auto number = whole_number_in(text, "I", text.substr(0, slash), 1, parts);
   return {.number = static_cast<int>(number), .of = static_cast<int>(parts)};
@@ -222,7 +212,7 @@ constexpr Row kStudyRows[] = {
            const auto interval = train::checkpoint_interval(t);
            if (!interval)
              base::fail(
-                 base::ErrorKind::usage,
+                 ErrorKind::usage,
                  "must be a number above 0 of steps, seconds or epochs, such as 500steps, 60s or 1epochs "
                  "(the same as 1), got '{}'",
                  t);
@@ -368,10 +358,10 @@ constexpr Row kStudyRows[] = {
      kData, at<&S::data, &S::DataOptions::from>()},
     {"kernels", "MODEL", kOutput,
      "list the implementation of each op of this model, its measured rate, and why no other was chosen",
-     kDoctor, at<&S::doctor, &DoctorOptions::kernels_model>()},
+     kDoctor, at<&S::doctor, &S::Doctor::kernels_model>()},
     {"measure", "", kOutput,
      "measure the memory's and the all-reduce's bandwidth, about two seconds, and the rates of --kernels",
-     kDoctor, at<&S::doctor, &DoctorOptions::measure>()},
+     kDoctor, at<&S::doctor, &S::Doctor::measure>()},
     {"input", "CxHxW", kOutput,
      "an image's channels, height and width (default: what the model was made for)", kModel | kDoctor,
      Field<S>([](S& s, std::string_view text) { s.model.input = shape_named(text); },
@@ -401,8 +391,7 @@ constexpr Row kStudyRows[] = {
          [](S& s, Text t) {
            constexpr std::size_t kFewest = 8;
            if (t.size() < kFewest)
-             base::fail(base::ErrorKind::usage, "must have at least {} characters, got {}", kFewest,
-                        t.size());
+             base::fail(ErrorKind::usage, "must have at least {} characters, got {}", kFewest, t.size());
            s.serve.token = t;
          },
          [](const S& s) { return s.serve.token; }),

@@ -18,7 +18,7 @@ std::vector<Placement> placements_of(std::string_view text) {
   if (text == "packed") return {Placement::packed};
   if (text == "spread") return {Placement::spread};
   if (text == "both" || text == "packed,spread") return {Placement::packed, Placement::spread};
-  base::fail(base::ErrorKind::usage, "must be packed, spread or both, got '{}'", text);
+  base::fail(ErrorKind::usage, "must be packed, spread or both, got '{}'", text);
 }
 
 void choose_worker_list(Settings& settings, std::string_view text) {

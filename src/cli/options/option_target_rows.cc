@@ -18,7 +18,7 @@ double length_of_time(std::string_view text) {
   const auto number = text.substr(0, text.find_last_of("0123456789.") + 1);
   for (const auto& [unit, seconds] : kUnits)
     if (text.substr(number.size()) == unit) return seconds * decimal(number, {.open_below = true});
-  base::fail(base::ErrorKind::usage, "must be a time with its unit, such as 30s, 90min, 2h or 1.5d, got '{}'",
+  base::fail(ErrorKind::usage, "must be a time with its unit, such as 30s, 90min, 2h or 1.5d, got '{}'",
              text);
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -115,15 +114,6 @@ constexpr auto kWords = std::to_array<OtherWord>({
     {"profile profiler", "@timeline FILE; every run measures where its time goes, nothing to switch on"},
 });
 
-bool has_word(std::string_view words, std::string_view name) {
-  while (!words.empty()) {
-    const std::size_t end = std::min(words.find(' '), words.size());
-    if (words.substr(0, end) == name) return true;
-    words.remove_prefix(std::min(end + 1, words.size()));
-  }
-  return false;
-}
-
 /// Whether all options that `text` names behind a @ are options of `command`.
 bool names_options_of(Command command, std::string_view text) {
   for (auto at = text.find('@'); at != std::string_view::npos; at = text.find('@', at + 1)) {
@@ -146,21 +136,12 @@ std::string commands_of(unsigned commands) {
   return text;
 }
 
-using base::ErrorKind;
-using measure::SettingRole;
-
-/// Whether the option belongs to the learning rule, so that trainings that differ in it may be compared.
-bool is_of_the_rule(const Option& option) {
-  const auto role = option.setting.role();
-  return role == SettingRole::rule || role == SettingRole::remedy || role == SettingRole::lr_scaling;
-}
-
 /// Makes variants with "key value" in their name change that option.
 void add_change(Settings& settings, const std::string& key, const std::string& value) {
   const Option* const option = find_option(key, kConverge);
   if (option == nullptr)
     base::fail(ErrorKind::usage, "has '{}={}', but {} {}", key, value, key, why_unknown(key, kConverge, ""));
-  if (!is_of_the_rule(*option))
+  if (!option->is_of_the_rule())
     base::fail(
         ErrorKind::usage,
         "has '{}={}', but only options of the learning rule tell variants apart; give --{} to all of them",
@@ -187,7 +168,9 @@ std::optional<std::string> hint_for_other_word(std::string_view name, std::strin
   std::string spelled(name);
   std::replace(spelled.begin(), spelled.end(), '_', '-');
   for (const OtherWord& word : kWords) {
-    if (!(word.commands & command) || !has_word(word.names, spelled) || !names_options_of(command, word.here))
+    const auto names = base::words_of(word.names);
+    if (!(word.commands & command) || std::ranges::find(names, spelled) == names.end() ||
+        !names_options_of(command, word.here))
       continue;
     std::string text = "is not an option: ";
     for (const char letter : word.here)
@@ -198,6 +181,11 @@ std::optional<std::string> hint_for_other_word(std::string_view name, std::strin
     return text;
   }
   return std::nullopt;
+}
+
+bool Option::is_of_the_rule() const {
+  using enum measure::SettingRole;
+  return setting.role() == rule || setting.role() == remedy || setting.role() == lr_scaling;
 }
 
 std::string commands_that_take(const Option& option) {
@@ -257,19 +245,17 @@ std::string why_unknown(std::string_view name, Command command, std::string_view
 }
 
 std::string defaults_of(const Option& option) {
-  std::string first, text;
-  bool begun = false;
+  std::optional<std::string> first;
+  std::string text;
   for (const auto& [bit, name] : kCommands) {
     if (!(option.commands & bit)) continue;
     const auto present = option.get(defaults(bit));
     const auto written = present.empty() ? std::string("none") : fmt::format("`{}`", present);
-    if (!begun) {
-      first = present;
+    if (!first)
       text = present.empty() ? "" : written;
-      begun = true;
-    } else if (present != first) {
+    else if (present != *first)
       text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, written);
-    }
+    if (!first) first = present;
   }
   return text;
 }

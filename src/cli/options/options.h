@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,9 +15,10 @@
 #include "analysis/compare/interval.h"
 #include "analysis/predict/forecast.h"
 #include "analysis/trainings/claim.h"
-#include "cli/doctor.h"
+#include "base/error.h"
 #include "cluster/batch_script.h"
 #include "cluster/launch_line.h"
+#include "graph/graph.h"
 #include "measure/setting.h"
 #include "report/expect.h"
 #include "study/search.h"
@@ -35,8 +35,13 @@ class Session;
 
 namespace paceline::cli {
 
+using base::ErrorKind;
 using train::Command;
 using enum train::Command;
+
+/// Exit codes of commands that judge: what they were asked to look for is there, or what was expected does
+/// not hold; that is not known or not decided.
+inline constexpr int kDoesNotHold = 1, kUndecided = 2;
 
 /// The settings of a command, from defaults, site file, recipe and command line. One struct serves all
 /// commands.
@@ -115,7 +120,10 @@ struct Settings {
     std::map<std::string, std::string> set;  ///< what the files do not say: columns and their texts
   } import;
 
-  DoctorOptions doctor;
+  struct Doctor {
+    std::string kernels_model;  ///< if not empty, lists the implementation of each op of this model
+    bool measure = true;  ///< bandwidth of memory and all-reduce: about two seconds, 200 MB; kernels: longer
+  } doctor;
 
   train::EvaluationRequest evaluate;
   train::ClassifyRequest classify;
@@ -235,6 +243,8 @@ struct Option {
   }
   /// "global-batch": --global-batch on the command line, global-batch = ... in a recipe
   [[nodiscard]] std::string_view name() const { return setting.key(); }
+  /// Whether it belongs to the learning rule, so that trainings that differ in it may be compared.
+  [[nodiscard]] bool is_of_the_rule() const;
   [[nodiscard]] bool in_recipes() const { return (commands & kRuns) != 0 && !rules.is_only_typed; }
 };
 

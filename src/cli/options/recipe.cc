@@ -1,10 +1,11 @@
 #include "cli/options/recipe.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <regex>
 #include <system_error>
 
@@ -14,8 +15,11 @@
 #include "data/dataset.h"
 
 namespace paceline::cli {
+namespace {
 
-std::optional<std::string> typed_text(const toml::node& node, char between) {
+/// A value as it would be typed on the command line. A number with a point keeps it, since 1.0 is no integer
+/// there either. Lists are joined with `between`. Nothing if the value has no such form.
+std::optional<std::string> typed_text(const toml::node& node, char between = ',') {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return std::to_string(number->get());
   if (const auto* number = node.as_floating_point()) return fmt::format("{:#}", number->get());
@@ -33,6 +37,7 @@ std::optional<std::string> typed_text(const toml::node& node, char between) {
   return std::nullopt;
 }
 
+/// Errors   Error(data) when it cannot be read; Error(usage) with file and line when it is not TOML
 toml::table parse_toml(const std::filesystem::path& path) {
   const std::string text = base::read_file(path);
   try {
@@ -41,14 +46,10 @@ toml::table parse_toml(const std::filesystem::path& path) {
     const std::string_view what = error.description();
     const bool ran_on = what.find("control character") != what.npos || what.find("end-of-file") != what.npos;
     base::fail(
-        base::ErrorKind::usage, "{}:{}: not TOML: {}{}", path.string(), error.source().begin.line, what,
+        ErrorKind::usage, "{}:{}: not TOML: {}{}", path.string(), error.source().begin.line, what,
         ran_on ? "; most likely a quote is missing at the end of this line's text, or of one above" : "");
   }
 }
-
-namespace {
-
-using base::ErrorKind;
 
 /// The keys of each table of options, and the command to which they belong.
 struct SiteTable {
@@ -66,8 +67,9 @@ const std::vector<SiteTable>& tables() {
   return all;
 }
 
-/// Whether the option may change figures: options that recipes accept determine what is run and how.
-bool changes_figures(std::string_view key) {
+/// Whether recipes accept the option for some command. Such options determine what is run and how, so they
+/// may change figures.
+bool is_of_recipes(std::string_view key) {
   return std::ranges::any_of(
       options(), [&](const Option& option) { return option.name() == key && option.in_recipes(); });
 }
@@ -75,7 +77,7 @@ bool changes_figures(std::string_view key) {
 /// Fails with the reason why `key` is not allowed at `where`.
 [[noreturn]] void refuse_key(const std::string& where, std::string_view key, std::string_view table,
                              const std::vector<std::string>& known) {
-  if (changes_figures(key))
+  if (is_of_recipes(key))
     base::fail(
         ErrorKind::usage,
         "{}: a site file may not set {}, because it can change figures: the same command is to give the "
@@ -126,12 +128,6 @@ void take_data(const toml::table& table, const std::string& file, Site& site) {
   }
 }
 
-bool known_anywhere(std::string_view name) {
-  for (const auto& option : options())
-    if (option.name() == name && option.in_recipes()) return true;
-  return false;
-}
-
 /// Looks for a file of layers or weights first beside the recipe that names it, so that they can be moved
 /// together.
 std::string beside(const std::string& recipe, const std::string& name) {
@@ -158,7 +154,7 @@ std::vector<Assignment> read_keys(const toml::table& table, const std::string& f
                  file, line, key);
     if (option != nullptr && !option->in_recipes())
       base::fail(ErrorKind::usage, "{} is for the command line only; remove the line", where);
-    if (option == nullptr && known_anywhere(key)) {
+    if (option == nullptr && is_of_recipes(key)) {
       unused += (unused.empty() ? "" : ", ") + key;
       continue;
     }

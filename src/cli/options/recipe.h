@@ -9,11 +9,8 @@
 ///
 /// Later ones win: the host's site file, the user's, a recipe, the command line.
 
-#include <toml++/toml.h>
-
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,15 +55,6 @@ void check_layer(Command command, const std::vector<Assignment>& layer);
 ///
 /// Errors   Error(usage): one sentence that begins with the origin of the text
 [[nodiscard]] Settings merge_options(Command command, const std::vector<std::vector<Assignment>>& layers);
-
-// Parses TOML for recipes and site files. Only their readers include this header, since toml++ is large.
-
-/// Errors   Error(data) when it cannot be read; Error(usage) with file and line when it is not TOML
-[[nodiscard]] toml::table parse_toml(const std::filesystem::path& path);
-
-/// A value as it would be typed on the command line. A number with a point keeps it, since 1.0 is no integer
-/// there either. Lists are joined with `between`. Nothing if the value has no such form.
-[[nodiscard]] std::optional<std::string> typed_text(const toml::node& node, char between = ',');
 
 struct Site {
   std::vector<Assignment> given;                  ///< options of the requested command

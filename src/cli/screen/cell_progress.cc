@@ -1,6 +1,7 @@
 #include "cli/screen/cell_progress.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +12,6 @@
 #include "base/text.h"
 #include "cli/commands/collectives.h"
 #include "measure/disturbance.h"
-#include "measure/environment.h"
 #include "measure/statistics.h"
 #include "report/text.h"
 
@@ -21,17 +21,8 @@ namespace {
 using measure::Event;
 
 const char* word(study::Begin how) {
-  switch (how) {
-    case study::Begin::anew:
-      return "anew";
-    case study::Begin::resumed:
-      return "resumed";
-    case study::Begin::kept:
-      return "kept";
-    case study::Begin::again:
-      return "again";
-  }
-  return "";
+  constexpr const char* kWords[]{"anew", "resumed", "kept", "again"};
+  return kWords[static_cast<std::size_t>(how)];
 }
 
 /// images/s of a timed cell; empty for a training.
@@ -59,6 +50,28 @@ constexpr std::size_t kMostFailures = 3;  ///< failures of a part that are liste
 std::string place_of(const study::PlannedCell& cell) {
   return cell.kind == "sweep" ? fmt::format("{}", cell.local_batch())
                               : fmt::format("{} x {}", cell.options.workers, cell.local_batch());
+}
+
+/// The part that a cell belongs to: its kind, or "repeats" for a spare one.
+std::string part_of(const study::PlannedCell& cell) { return cell.is_spare ? "repeats" : cell.kind; }
+
+/// "batch 64, repeat 2", "weak 2 x 128, repeat 1", "linear scaling, seed 2".
+std::string short_name(const study::PlannedCell& cell) {
+  std::string name;
+  if (!cell.variant.empty())
+    return fmt::format("{}, seed {}{}", cell.variant, cell.repeat + 1,
+                       cell.stage.empty() ? "" : ", " + cell.stage);
+  if (cell.is_of_collectives())
+    return fmt::format("all-reduce of {}{}", cell.options.workers,
+                       cell.options.placement == train::Placement::spread ? ", spread" : "");
+  if (cell.kind == "sweep")
+    name = fmt::format("batch {}", cell.local_batch());
+  else if (cell.scaling == "strong")
+    name = fmt::format("strong {} on {}", cell.global_batch(), cell.options.workers);
+  else
+    name = cell.scaling == "weak" ? "weak " + place_of(cell) : place_of(cell);
+  if (cell.options.placement == train::Placement::spread) name += ", spread";
+  return cell.is_spare ? name : fmt::format("{}, repeat {}", name, cell.repeat + 1);
 }
 
 std::string rounded(double value) { return report::integer(std::round(value)); }
@@ -181,26 +194,6 @@ std::function<void(const Event&)> StudyEvents::progress() {
   };
 }
 
-std::string part_of(const study::PlannedCell& cell) { return cell.is_spare ? "repeats" : cell.kind; }
-
-std::string short_name(const study::PlannedCell& cell) {
-  std::string name;
-  if (!cell.variant.empty())
-    return fmt::format("{}, seed {}{}", cell.variant, cell.repeat + 1,
-                       cell.stage.empty() ? "" : ", " + cell.stage);
-  if (cell.is_of_collectives())
-    return fmt::format("all-reduce of {}{}", cell.options.workers,
-                       cell.options.placement == train::Placement::spread ? ", spread" : "");
-  if (cell.kind == "sweep")
-    name = fmt::format("batch {}", cell.local_batch());
-  else if (cell.scaling == "strong")
-    name = fmt::format("strong {} on {}", cell.global_batch(), cell.options.workers);
-  else
-    name = cell.scaling == "weak" ? "weak " + place_of(cell) : place_of(cell);
-  if (cell.options.placement == train::Placement::spread) name += ", spread";
-  return cell.is_spare ? name : fmt::format("{}, repeat {}", name, cell.repeat + 1);
-}
-
 CellProgress::CellProgress(const std::vector<study::PlannedCell>& cells, int cores, Screen& screen)
     : cells_(cells), screen_(screen), left_(cells, cores) {}
 
@@ -225,12 +218,12 @@ void CellProgress::begin(std::size_t cell, study::Begin how) {
   rate_.clear();
   left_.begin(cell, how);
   if (how == study::Begin::resumed && planned.stage.empty())
-    screen_.say(fmt::format("    {} goes on from its last checkpoint", planned.id));
+    screen_.say("    {} goes on from its last checkpoint", planned.id);
   if (how == study::Begin::again)
     screen_.say(
-        fmt::format("    {} is trained again: it is the best now, and an earlier search here kept only the "
-                    "weights of another",
-                    planned.id));
+        "    {} is trained again: it is the best now, and an earlier search here kept only the "
+        "weights of another",
+        planned.id);
   show();
 }
 
@@ -260,8 +253,7 @@ void CellProgress::count(const measure::Record& record) {
   part.disturbed += !part.is_of_trainings && measure::competitors(record) > 0 ? 1 : 0;
   part.still += !part.is_of_trainings && measure::stood_still(record) ? 1 : 0;
   if (record.status == "complete" || record.status == "skipped") return;
-  if (++part.failed <= kMostFailures)
-    screen_.explain(fmt::format("    {} {}: {}", record.id, record.status, record.reason));
+  if (++part.failed <= kMostFailures) screen_.say("    {} {}: {}", record.id, record.status, record.reason);
 }
 
 void CellProgress::take_best(const measure::Record& record) {
@@ -295,8 +287,7 @@ void CellProgress::done(const measure::Record& record) {
   count(record);
   take_best(record);
   if (how_ != study::Begin::kept && record.status == "complete" && seconds >= kLong)
-    screen_.explain(
-        fmt::format("    {}: {}, {}", short_name(cells_[cell_]), result_of(record), clock_text(seconds)));
+    screen_.say("    {}: {}, {}", short_name(cells_[cell_]), result_of(record), clock_text(seconds));
   show();
 }
 
@@ -304,7 +295,7 @@ void CellProgress::choose(const std::vector<std::size_t>& places, const std::str
   finish();
   left_.choose(places);
   chosen_ = places.size();
-  screen_.explain("  " + why);
+  screen_.say("  " + why);
 }
 
 void CellProgress::finish() {
@@ -314,16 +305,16 @@ void CellProgress::finish() {
   std::string text = fmt::format("  {:<9} {} {}", part.name, part.failed > 0 ? "✗" : "✓",
                                  base::counted(part.done, part.is_of_trainings ? "training" : "cell"));
   std::vector<std::string> apart;
-  if (part.kept > 0) apart.push_back(fmt::format("{} kept from before", part.kept));
-  if (part.skipped > 0) apart.push_back(fmt::format("{} not run", part.skipped));
-  if (part.failed > 0) apart.push_back(fmt::format("{} failed or stopped", part.failed));
-  if (part.disturbed > 0) apart.push_back(fmt::format("{} disturbed by other programs", part.disturbed));
-  if (part.still > 0) apart.push_back(fmt::format("{} stood still for a while", part.still));
-  for (std::size_t i = 0; i < apart.size(); ++i) text += (i == 0 ? " (" : ", ") + apart[i];
-  if (!apart.empty()) text += ")";
+  for (const auto& [cells, what] : {std::pair{part.kept, "kept from before"},
+                                    {part.skipped, "not run"},
+                                    {part.failed, "failed or stopped"},
+                                    {part.disturbed, "disturbed by other programs"},
+                                    {part.still, "stood still for a while"}})
+    if (cells > 0) apart.push_back(fmt::format("{} {}", cells, what));
+  if (!apart.empty()) text += fmt::format(" ({})", fmt::join(apart, ", "));
   text += "  " + report::duration(base::seconds_since(part.began));
   if (!part.best_text.empty()) text += "   best " + part.best_text;
-  screen_.explain(text);
+  screen_.say(text);
   part.name.clear();  // its line was printed
 }
 

@@ -101,9 +101,4 @@ class CellProgress {
   double last_share_ = 0;                            ///< fraction of the whole at the last line
 };
 
-/// The part that a cell belongs to: its kind, or "repeats" for a spare one (study::PlannedCell).
-[[nodiscard]] std::string part_of(const study::PlannedCell& cell);
-/// A short name of a cell: "batch 64, repeat 2", "weak 2 x 128, repeat 1", "linear scaling, seed 2".
-[[nodiscard]] std::string short_name(const study::PlannedCell& cell);
-
 }  // namespace paceline::cli

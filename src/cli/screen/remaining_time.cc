@@ -13,7 +13,6 @@ namespace {
 
 using study::PlannedCell;
 
-constexpr double kLeastSteps = 3;  ///< the fewest steps of a window that ends by time
 constexpr double kWorthShowing = 0.1;
 /// Cost of evaluating an image relative to training: only the forward pass.
 constexpr double kEvaluationCost = 1.0 / 3;
@@ -41,6 +40,13 @@ double seconds_of_step(const measure::Record& record) {
 }
 
 }  // namespace
+
+double seconds_of_window(const train::Options& options, double step, double steps) {
+  double window = steps * step;
+  if (options.window_seconds > 0)
+    window = std::min(window, std::max(options.window_seconds, kLeastWindowSteps * step));
+  return static_cast<double>(options.warmup_steps) * step + std::max(window, options.least_window_seconds);
+}
 
 RemainingTime::RemainingTime(const std::vector<PlannedCell>& cells, int cores)
     : cells_(cells), cores_(cores) {
@@ -141,11 +147,8 @@ double RemainingTime::timed_seconds(const PlannedCell& cell) const {
   const double step = of_image(cell) * samples_per_step(cell) / cores_of(layout_of(cell));
   const double steps = options.window_steps > 0 ? static_cast<double>(options.window_steps)
                                                 : std::floor(epoch_samples_ / samples_per_step(cell));
-  const double limit =
-      options.window_seconds > 0 ? std::max(options.window_seconds, kLeastSteps * step) : steps * step;
-  const double window = std::max(std::min(steps * step, limit), options.least_window_seconds);
   const double beside = beside_.empty() ? 0 : measure::quantile(beside_, 0.5);
-  return static_cast<double>(options.warmup_steps) * step + window + beside;
+  return seconds_of_window(options, step, steps) + beside;
 }
 
 /// The work in trained images; evaluated images count as a fraction.

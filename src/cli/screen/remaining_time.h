@@ -12,6 +12,7 @@
 /// A cell that is run only if it is chosen counts with its probability until then.
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,6 +24,12 @@
 #include "study/study.h"
 
 namespace paceline::cli {
+
+/// The fewest steps of a window that ends by time (train/record/window.cc).
+inline constexpr std::int64_t kLeastWindowSteps = 3;
+
+/// Of a window of `steps` steps, of `step` seconds each, with its warm-up. It may end by time.
+[[nodiscard]] double seconds_of_window(const train::Options& options, double step, double steps);
 
 /// Threads  one
 class RemainingTime {

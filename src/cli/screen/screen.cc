@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 
 #include "base/text.h"
 #include "cluster/log.h"
+#include "cluster/passed_output.h"
 #include "report/text.h"
 #include "serve/http_server.h"
 
@@ -45,15 +45,6 @@ void RunLog::write(const measure::Event& event) {
     }
   if (event.name() == "end") is_open_ = false;
   log_.write(event);
-}
-
-std::vector<measure::Record> RunLog::guard(const std::function<std::vector<measure::Record>()>& work) {
-  try {
-    return work();
-  } catch (const std::exception& error) {
-    if (is_open_) fail(error.what());
-    throw;
-  }
 }
 
 void RunLog::fail(const std::string& reason) {
@@ -150,6 +141,25 @@ struct TrainingProgress {
   }
 };
 
+/// An epoch that was not trained to its end: "epoch 3   (102 of 468 steps)  loss ...".
+std::string epoch_line(const measure::EpochRecord& epoch, std::int64_t steps_per_epoch) {
+  const auto steps = steps_per_epoch > 0 ? epoch.updates % steps_per_epoch : 0;
+  const std::string part = steps > 0 ? fmt::format("({} of {} steps)  ", steps, steps_per_epoch) : "";
+  std::string line = fmt::format("epoch {:<3}  {}train loss {:.4f}  accuracy {:.2f} %", epoch.epoch, part,
+                                 epoch.train_loss, 100 * epoch.train_accuracy);
+  if (epoch.test_accuracy)
+    line += fmt::format("   test loss {:.4f}  accuracy {:.2f} %", epoch.test_loss.value_or(0),
+                        100 * *epoch.test_accuracy);
+  if (epoch.test_top_5) line += fmt::format("  top-5 {:.2f} %", 100 * *epoch.test_top_5);
+  const auto averaged =
+      epoch.ema_validation_accuracy ? epoch.ema_validation_accuracy : epoch.ema_test_accuracy;
+  if (averaged) line += fmt::format("   averaged {:.2f} %", 100 * *averaged);
+  if (epoch.validation_accuracy)
+    line += fmt::format("   validation {:.2f} %", 100 * *epoch.validation_accuracy);
+  if (epoch.validation_top_5) line += fmt::format("  top-5 {:.2f} %", 100 * *epoch.validation_top_5);
+  return line + fmt::format("   lr {:.4g}  {:.1f} s", epoch.lr, epoch.seconds);
+}
+
 }  // namespace
 
 int terminal_width(int descriptor, int elsewhere) {
@@ -157,17 +167,6 @@ int terminal_width(int descriptor, int elsewhere) {
   if (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
   return elsewhere;
 }
-
-namespace {
-
-bool is_same_file(int one, int other) {
-  struct stat first {
-  }, second{};
-  return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 && first.st_dev == second.st_dev &&
-         first.st_ino == second.st_ino;
-}
-
-}  // namespace
 
 Screen::Screen(bool json, Waits waits)
     : json_(json),
@@ -180,7 +179,7 @@ Screen::Screen(bool json, Waits waits)
   std::fflush(stdout);  // what was said before stays before
   if (base::has_reader(descriptor)) lines_ = std::make_shared<base::LineOutput>(descriptor);
   if (live_)
-    bar_ = lines_ && is_same_file(descriptor, STDERR_FILENO)
+    bar_ = lines_ && cluster::go_to_one_place(descriptor, STDERR_FILENO)
                ? lines_
                : std::make_shared<base::LineOutput>(STDERR_FILENO);
 }
@@ -196,8 +195,6 @@ void Screen::say(const std::string& line) {
   std::fputs(text.c_str(), stream);
   std::fflush(stream);
 }
-
-void Screen::explain(const std::string& sentence) { say(sentence); }
 
 void Screen::draw(const Bar& bar) {
   if (!live_) return;
@@ -229,7 +226,7 @@ void Screen::clear_locked() {
 train::Progress Screen::progress() {
   const auto training = std::make_shared<TrainingProgress>();
   return {
-      .say = [this](const std::string& line) { explain(line); },
+      .say = [this](const std::string& line) { say(line); },
       .step = [this, training](std::int64_t step, std::int64_t steps, double loss,
                                double images_per_s) { draw(training->bar(step, steps, loss, images_per_s)); },
       .epoch =
@@ -246,24 +243,6 @@ train::Progress Screen::progress() {
               training->steps_per_epoch = event.whole("steps_per_epoch").value_or(0);
           },
   };
-}
-
-std::string epoch_line(const measure::EpochRecord& epoch, std::int64_t steps_per_epoch) {
-  const auto steps = steps_per_epoch > 0 ? epoch.updates % steps_per_epoch : 0;
-  const std::string part = steps > 0 ? fmt::format("({} of {} steps)  ", steps, steps_per_epoch) : "";
-  std::string line = fmt::format("epoch {:<3}  {}train loss {:.4f}  accuracy {:.2f} %", epoch.epoch, part,
-                                 epoch.train_loss, 100 * epoch.train_accuracy);
-  if (epoch.test_accuracy)
-    line += fmt::format("   test loss {:.4f}  accuracy {:.2f} %", epoch.test_loss.value_or(0),
-                        100 * *epoch.test_accuracy);
-  if (epoch.test_top_5) line += fmt::format("  top-5 {:.2f} %", 100 * *epoch.test_top_5);
-  const auto averaged =
-      epoch.ema_validation_accuracy ? epoch.ema_validation_accuracy : epoch.ema_test_accuracy;
-  if (averaged) line += fmt::format("   averaged {:.2f} %", 100 * *averaged);
-  if (epoch.validation_accuracy)
-    line += fmt::format("   validation {:.2f} %", 100 * *epoch.validation_accuracy);
-  if (epoch.validation_top_5) line += fmt::format("  top-5 {:.2f} %", 100 * *epoch.validation_top_5);
-  return line + fmt::format("   lr {:.4g}  {:.1f} s", epoch.lr, epoch.seconds);
 }
 
 std::string broken(std::string_view text, int width) {

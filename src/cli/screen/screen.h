@@ -6,8 +6,11 @@
 /// file, a CI log) only the lines are written. Lines go to standard output, or to standard error if standard
 /// output is reserved for JSON. A run does not wait for whoever reads them (base/line_output.h).
 
+#include <fmt/core.h>
+
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -15,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -43,7 +47,14 @@ class RunLog {
 
   void write(const measure::Event& event);
   /// Runs `work`. If it throws and the run has begun, writes the exception as the run's end.
-  std::vector<measure::Record> guard(const std::function<std::vector<measure::Record>()>& work);
+  auto guard(const auto& work) {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      if (is_open_) fail(error.what());
+      throw;
+    }
+  }
 
  private:
   void fail(const std::string& reason);
@@ -81,10 +92,12 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
+  /// On a terminal broken between words, elsewhere (a file, a log) one line.
   void say(const std::string& line);
-  /// The same for a sentence: on a terminal broken between words, elsewhere (a file, a log) one line. Not for
-  /// tables.
-  void explain(const std::string& sentence);
+  template <typename One, typename... More>
+  void say(fmt::format_string<One, More...> format, One&& one, More&&... more) {
+    say(fmt::format(format, std::forward<One>(one), std::forward<More>(more)...));
+  }
   /// Redraws the bar if there is a terminal.
   void draw(const Bar& bar);
   void clear_bar();
@@ -117,14 +130,15 @@ class Screen {
 
 /// Columns of the terminal at `descriptor`; `elsewhere` if there is none, or if it is very narrow.
 [[nodiscard]] int terminal_width(int descriptor, int elsewhere);
-/// "epoch 3   loss 0.8123   train 71.23 %   test 70.10 %   lr 0.1   12.3 s"
-/// An epoch that was not trained to its end: "epoch 3   (102 of 468 steps)  loss ...".
-[[nodiscard]] std::string epoch_line(const measure::EpochRecord& epoch, std::int64_t steps_per_epoch = 0);
 /// `text` broken into lines of at most `width` columns, except for longer words; existing line ends stay. A
 /// line goes on below its text, behind the column of its label.
 [[nodiscard]] std::string broken(std::string_view text, int width);
 /// Writes to standard output; on a terminal lines are broken to its width.
 void print(const std::string& text);
+template <typename One, typename... More>
+void print(fmt::format_string<One, More...> format, One&& one, More&&... more) {
+  print(fmt::format(format, std::forward<One>(one), std::forward<More>(more)...));
+}
 /// " scale     ━━━━━━━╸────────────  31/54  weak 2 x 128, repeat 2   34 ms/step   0:41 < 0:19". If it is
 /// wider than `width`, the current activity is left out first, then the rate; the rest is cut.
 [[nodiscard]] std::string bar_text(const Bar& bar, int width);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/doctor.h"
+#include "cli/commands/commands.h"
 #include "cli/program.h"
 #include "engine/make.h"
 #include "measure/record.h"
