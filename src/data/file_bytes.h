@@ -21,6 +21,15 @@ namespace paceline::data {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+/// The number of `size` bytes, 8 at most, that begins at `at`.
+[[nodiscard]] constexpr std::uint64_t number_at(std::span<const std::uint8_t> bytes, std::size_t at,
+                                                std::size_t size, bool is_big_endian = false) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < size; ++i)
+    value |= std::uint64_t{bytes[at + i]} << (8 * (is_big_endian ? size - 1 - i : i));
+  return value;
+}
+
 /// When the file last changed, on its file system's clock.
 [[nodiscard]] inline std::int64_t modified_ns(const struct stat& status) {
   return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;

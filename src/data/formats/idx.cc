@@ -50,8 +50,7 @@ constexpr IdxKind kImageKind{"images", 0x0803, 3};
 constexpr IdxKind kLabelKind{"labels", 0x0801, 1};
 
 std::uint32_t big_endian(std::span<const std::uint8_t> bytes, std::size_t at) {
-  return static_cast<std::uint32_t>(bytes[at]) << 24 | static_cast<std::uint32_t>(bytes[at + 1]) << 16 |
-         static_cast<std::uint32_t>(bytes[at + 2]) << 8 | static_cast<std::uint32_t>(bytes[at + 3]);
+  return static_cast<std::uint32_t>(number_at(bytes, at, 4, true));
 }
 
 struct IdxFile {

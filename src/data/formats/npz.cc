@@ -134,11 +134,7 @@ std::string shape_of(const NpyArray& array) { return fmt::format("({})", fmt::jo
 /// A value of a whole-number array.
 std::int64_t value_of(const NpyArray& array, std::size_t index) {
   const auto width = static_cast<std::size_t>(array.bytes);
-  std::uint64_t value = 0;
-  for (std::size_t b = 0; b < width; ++b) {
-    const auto at = index * width + (array.is_big_endian ? width - 1 - b : b);
-    value |= std::uint64_t{array.values[at]} << (8 * b);
-  }
+  auto value = number_at(array.values, index * width, width, array.is_big_endian);
   const bool is_negative = array.kind == 'i' && (value >> (8 * width - 1) & 1) != 0;
   if (is_negative && width < 8) value |= ~std::uint64_t{0} << (8 * width);
   return static_cast<std::int64_t>(value);
@@ -298,8 +294,7 @@ NpyArray parse_npy(const std::string& where, std::span<const std::uint8_t> bytes
     base::fail(ErrorKind::data,
                "{}: is of version {}.{} of the .npy format, but 1.0 to 3.0 are read; write it again", where,
                version, bytes[7]);
-  std::size_t length = bytes[8] | std::size_t{bytes[9]} << 8;
-  if (version > 1) length |= std::size_t{bytes[10]} << 16 | std::size_t{bytes[11]} << 24;
+  const std::size_t length = number_at(bytes, 8, version == 1 ? 2 : 4);
   if (length > bytes.size() - begin)
     base::fail(ErrorKind::data, "{}: its header has {} bytes, but {} follow; it is cut short: fetch it again",
                where, length, bytes.size() - begin);

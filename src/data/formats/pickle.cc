@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/file_bytes.h"
 
 namespace paceline::data {
 namespace {
@@ -252,16 +253,10 @@ std::span<const std::uint8_t> Pickle::take(std::size_t count) {
 
 /// Little-endian.
 std::uint32_t Pickle::take_number(std::size_t bytes) {
-  std::uint32_t value = 0;
-  const auto taken = take(bytes);
-  for (std::size_t i = bytes; i-- > 0;) value = value << 8 | taken[i];
-  return value;
+  return static_cast<std::uint32_t>(number_at(take(bytes), 0, bytes));
 }
 
-std::string_view Pickle::take_text(std::size_t bytes) {
-  const auto taken = take(bytes);
-  return {reinterpret_cast<const char*>(taken.data()), taken.size()};
-}
+std::string_view Pickle::take_text(std::size_t bytes) { return as_chars(take(bytes)); }
 
 std::string_view Pickle::take_line() {
   const auto rest = bytes_.subspan(next_);

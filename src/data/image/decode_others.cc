@@ -216,14 +216,9 @@ ImageHeader bmp_header(Bytes bytes) {
 /// memory that nobody has written.
 void require_whole(Bytes bytes, const ImageHeader& header) {
   constexpr std::size_t kOldHeader = 12, kHeaderAt = 14;
-  const auto number = [&](std::size_t at, int size) {
-    std::size_t value = 0;
-    for (int i = size; i-- > 0;) value = value << 8 | bytes[at + static_cast<std::size_t>(i)];
-    return value;
-  };
   if (bytes.size() < kHeaderAt + 16) fail_bmp();
-  const std::size_t head = number(kHeaderAt, 4), at = number(10, 4);
-  const std::size_t bits = number(head == kOldHeader ? 24 : 28, 2);
+  const std::size_t head = number_at(bytes, kHeaderAt, 4), at = number_at(bytes, 10, 4);
+  const std::size_t bits = number_at(bytes, head == kOldHeader ? 24 : 28, 2);
   if (at < kHeaderAt + head) throw BrokenImage("BMP: its header is damaged");
   if (head == kOldHeader && bits < 24) throw BrokenImage("BMP: palettes of OS/2 are not read");
   const std::size_t row = (static_cast<std::size_t>(header.width) * bits + 31) / 32 * 4;

@@ -10,26 +10,6 @@ namespace {
 
 using ExifBytes = std::span<const std::uint8_t>;
 
-/// Numbers of a TIFF header, which says their byte order.
-class TiffNumbers {
- public:
-  explicit TiffNumbers(ExifBytes bytes) : bytes_(bytes), is_big_(!bytes.empty() && bytes[0] == 'M') {}
-  /// Whether `count` bytes begin at `at`.
-  [[nodiscard]] bool has(std::size_t at, std::size_t count) const {
-    return at <= bytes_.size() && count <= bytes_.size() - at;
-  }
-  [[nodiscard]] std::uint32_t number(std::size_t at, std::size_t count) const {
-    std::uint32_t value = 0;
-    for (std::size_t i = 0; i < count; ++i)
-      value |= std::uint32_t{bytes_[at + i]} << (8 * (is_big_ ? count - 1 - i : i));
-    return value;
-  }
-
- private:
-  ExifBytes bytes_;
-  bool is_big_;
-};
-
 constexpr std::string_view kExif("Exif\0\0", 6);
 
 }  // namespace
@@ -40,20 +20,24 @@ int exif_turn(ExifBytes exif) {
   if (as_chars(exif).starts_with(kExif)) exif = exif.subspan(kExif.size());
   const auto begin = as_chars(exif).substr(0, 4);
   if (begin != std::string_view("II*\0", 4) && begin != std::string_view("MM\0*", 4)) return 1;
-  const TiffNumbers numbers(exif);
-  if (!numbers.has(4, 4)) return 1;
-  const std::size_t directory = numbers.number(4, 4);
-  if (!numbers.has(directory, 2)) return 1;
-  const std::size_t entries = numbers.number(directory, 2);
+  const auto has = [&](std::size_t at, std::size_t count) {
+    return at <= exif.size() && count <= exif.size() - at;
+  };
+  const auto number = [&](std::size_t at, std::size_t count) {
+    return number_at(exif, at, count, begin.front() == 'M');
+  };
+  if (!has(4, 4)) return 1;
+  const std::size_t directory = number(4, 4);
+  if (!has(directory, 2)) return 1;
+  const std::size_t entries = number(directory, 2);
   int turn = 1;
   for (std::size_t i = 0; i < entries; ++i) {
     const auto at = directory + 2 + kEntry * i;
-    if (!numbers.has(at, kEntry)) break;
-    const auto type = numbers.number(at + 2, 2);
-    if (numbers.number(at, 2) != kOrientation || numbers.number(at + 4, 4) != 1 ||
-        (type != kShort && type != kLong))
+    if (!has(at, kEntry)) break;
+    const auto type = number(at + 2, 2);
+    if (number(at, 2) != kOrientation || number(at + 4, 4) != 1 || (type != kShort && type != kLong))
       continue;
-    const auto value = numbers.number(at + 8, type == kShort ? 2 : 4);
+    const auto value = number(at + 8, type == kShort ? 2 : 4);
     turn = value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
   }
   return turn;
