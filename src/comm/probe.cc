@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/word_of.h"
 
 namespace paceline::comm {
 namespace {
@@ -139,8 +140,8 @@ class Run {
 }  // namespace
 
 std::string_view name(Collective collective) {
-  constexpr std::array kNames{"all_reduce", "reduce_scatter", "all_gather", "broadcast"};
-  return kNames[static_cast<std::size_t>(collective)];
+  return base::word_of<Collective::broadcast>(collective,
+                                              {"all_reduce", "reduce_scatter", "all_gather", "broadcast"});
 }
 
 Probe probe(Communicator& communicator, Trial trial, std::size_t count, int warmup, int repeats) {

@@ -11,18 +11,12 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/word_of.h"
 #include "report/document.h"
 
 namespace paceline::report {
 
-using base::counted, base::display_width, base::words_of, base::wrapped;
-
-/// The word of an enum's value: `words` has one for each, in their order, and `last` is the last.
-template <auto last, std::size_t kWords>
-[[nodiscard]] std::string_view word_of(decltype(last) value, const std::string_view (&words)[kWords]) {
-  static_assert(kWords == static_cast<std::size_t>(last) + 1, "a word for each value");
-  return words[static_cast<std::size_t>(value)];
-}
+using base::counted, base::display_width, base::word_of, base::words_of, base::wrapped;
 
 // The names of document.h's enums in JSON and the page.
 

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/text.h"
+#include "base/word_of.h"
 #include "report/text.h"
 #include "serve/site.h"
 
@@ -136,9 +137,8 @@ std::string sparkline(const std::vector<double>& values) {
 }
 
 /// A sign beside the word: nothing is told by colour alone.
-const char* sign_of_state(RunState state) {
-  constexpr const char* kSigns[]{"●", "✓", "!", "✗"};
-  return kSigns[static_cast<std::size_t>(state)];
+std::string_view sign_of_state(RunState state) {
+  return base::word_of<RunState::failed>(state, {"●", "✓", "!", "✗"});
 }
 
 std::string row(const Run& run, const std::string& suffix, double now) {

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/word_of.h"
 #include "measure/environment.h"
 #include "measure/record.h"
 #include "measure/record_json.h"
@@ -61,8 +62,7 @@ std::string whole(std::int64_t value) { return report::integer(static_cast<doubl
 }  // namespace
 
 std::string_view name(RunState state) {
-  constexpr std::string_view kNames[]{"running", "complete", "interrupted", "failed"};
-  return kNames[static_cast<std::size_t>(state)];
+  return base::word_of<RunState::failed>(state, {"running", "complete", "interrupted", "failed"});
 }
 
 RecordFiles record_files(const fs::path& folder) {

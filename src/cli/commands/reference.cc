@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/word_of.h"
 #include "cli/commands/commands.h"
 #include "cli/screen/screen.h"
 #include "measure/environment.h"
@@ -63,10 +64,9 @@ int make_reference(const Settings& settings, Screen& screen) {
   return 0;
 }
 
-const char* word_of_reference(ReferenceVerdict verdict) {
-  constexpr const char* kWords[]{"as the reference", "SLOWER: a regression", "FASTER: suspicious",
-                                 "not decided"};
-  return kWords[static_cast<std::size_t>(verdict)];
+std::string_view word_of_reference(ReferenceVerdict verdict) {
+  return base::word_of<ReferenceVerdict::not_decided>(
+      verdict, {"as the reference", "SLOWER: a regression", "FASTER: suspicious", "not decided"});
 }
 
 void say_batch(const ReferenceCheck& check, Screen& screen) {

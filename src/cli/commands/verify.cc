@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/topology.h"
+#include "base/word_of.h"
 #include "cli/commands/commands.h"
 #include "cli/screen/screen.h"
 #include "data/image/inspect.h"
@@ -198,13 +199,12 @@ std::vector<fs::path> files_to_check(const fs::path& path, std::size_t& others) 
 }  // namespace
 
 int verify_command(const Settings& settings) {
-  constexpr const char* kStates[]{"ok", "damaged", "unknown"};
   auto list = nlohmann::ordered_json::array();
   std::size_t damaged = 0, others = 0;
   for (const auto& given : settings.verify)
     for (const auto& path : files_to_check(given, others)) {
       const auto [state, why] = verify_file(path);
-      const char* const word = kStates[static_cast<std::size_t>(state)];
+      const auto word = base::word_of<FileState::unknown>(state, {"ok", "damaged", "unknown"});
       damaged += state == FileState::damaged ? 1 : 0;
       list.push_back({{"path", path.string()}, {"state", word}, {"why", why}});
       if (!settings.json) print("{:<8} {}: {}\n", word, base::visible(path.string()), base::visible(why));

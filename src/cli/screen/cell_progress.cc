@@ -10,6 +10,7 @@
 #include "analysis/compare/cell.h"
 #include "analysis/compare/operating_point.h"
 #include "base/text.h"
+#include "base/word_of.h"
 #include "cli/commands/collectives.h"
 #include "measure/disturbance.h"
 #include "measure/statistics.h"
@@ -20,9 +21,8 @@ namespace {
 
 using measure::Event;
 
-const char* word(study::Begin how) {
-  constexpr const char* kWords[]{"anew", "resumed", "kept", "again"};
-  return kWords[static_cast<std::size_t>(how)];
+std::string_view word(study::Begin how) {
+  return base::word_of<study::Begin::again>(how, {"anew", "resumed", "kept", "again"});
 }
 
 /// images/s of a timed cell; empty for a training.
@@ -116,7 +116,7 @@ void StudyEvents::begin(std::size_t index, study::Begin how) {
       .set("kind", cell.kind)
       .set("index", static_cast<std::int64_t>(index + 1))
       .set("cells", number_of_cells())
-      .set("how", word(how))
+      .set("how", std::string(word(how)))
       .set("workers", cell.options.workers)
       .set("repeat", cell.repeat);
   if (cell.options.local_batch > 0) event.set("local_batch", cell.options.local_batch);

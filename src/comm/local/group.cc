@@ -7,6 +7,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/word_of.h"
 #include "comm/algorithms/direct.h"
 
 namespace paceline::comm::local {
@@ -30,19 +31,14 @@ std::string between_processes(const std::exception_ptr& error) {
 }  // namespace
 
 std::string to_string(const Description& what) {
-  constexpr std::array kReductions{"sum", "min", "max"};
-  constexpr std::array kTexts{"all-reduce of {0} floats",
-                              "reduce-scatter of {0} floats a rank",
-                              "memory of {0} bytes for reductions",
-                              "{2} of {0} doubles",
-                              "broadcast of {0} bytes from rank {1}",
-                              "all-gather of {0} bytes a rank",
-                              "scatter of {0} bytes a rank from rank {1}",
-                              "gather of {0} bytes a rank at rank {1}",
-                              "sum of {0} floats at rank {1}",
-                              "barrier"};
-  return fmt::format(fmt::runtime(kTexts[static_cast<std::size_t>(what.kind)]), what.count, what.root,
-                     kReductions[static_cast<std::size_t>(what.reduce)]);
+  const auto text = base::word_of<OperationKind::barrier>(
+      what.kind,
+      {"all-reduce of {0} floats", "reduce-scatter of {0} floats a rank",
+       "memory of {0} bytes for reductions", "{2} of {0} doubles", "broadcast of {0} bytes from rank {1}",
+       "all-gather of {0} bytes a rank", "scatter of {0} bytes a rank from rank {1}",
+       "gather of {0} bytes a rank at rank {1}", "sum of {0} floats at rank {1}", "barrier"});
+  const auto reduction = base::word_of<Reduce::max>(what.reduce, {"sum", "min", "max"});
+  return fmt::format(fmt::runtime(text), what.count, what.root, reduction);
 }
 
 void Operation::begin(const Description& description, std::int64_t number) {

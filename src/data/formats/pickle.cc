@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/word_of.h"
 #include "data/file_bytes.h"
 
 namespace paceline::data {
@@ -15,11 +15,10 @@ namespace {
 
 constexpr std::size_t kLongestName = 1000;
 
-const char* word(Pickle::Kind kind) {
-  constexpr std::array kWords{"None",      "a truth value", "a whole number", "a string",
-                              "a list",    "a tuple",       "a dictionary",   "a name",
-                              "an object", "a number",      "a storage"};
-  return kWords[static_cast<std::size_t>(kind)];
+std::string_view word(Pickle::Kind kind) {
+  return base::word_of<Pickle::Kind::stored>(
+      kind, {"None", "a truth value", "a whole number", "a string", "a list", "a tuple", "a dictionary",
+             "a name", "an object", "a number", "a storage"});
 }
 
 }  // namespace
