@@ -105,7 +105,7 @@ TEST(Cells, EstimateAnEpochFromStepsAndSayFromHowMany) {
   const auto cells = make_cells({&record, 1});
   EXPECT_FALSE(cells[0].epoch_measured);
   EXPECT_EQ(cells[0].epoch_basis, "from 8 steps");
-  EXPECT_EQ(cells[0].steps_per_epoch, 390);
+  EXPECT_EQ(cells[0].record().data.steps_per_epoch, 390);
   EXPECT_NEAR(cells[0].epoch_s.median, 50000.0 / 128 * cells[0].step_s.median, 1e-9);
   EXPECT_NEAR(cells[0].epoch_s.high, 50000.0 / 128 * cells[0].step_s.high, 1e-9);
 }
