@@ -63,7 +63,7 @@ bool is_control(std::uint32_t code) {
 constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,.:/@%";
 
 /// The words in lines of at most `width` columns; a longer word gets its own line.
-std::vector<std::string> lines_of(const std::vector<std::string>& words, std::size_t width) {
+std::vector<std::string> filled_lines(const std::vector<std::string>& words, std::size_t width) {
   std::vector<std::string> lines;
   for (const auto& word : words)
     if (!lines.empty() && display_width(lines.back()) + 1 + display_width(word) <= width)
@@ -226,7 +226,7 @@ std::vector<std::string> words_of(std::string_view text) {
 }
 
 std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
-  return lines_of(words_of(text), width);
+  return filled_lines(words_of(text), width);
 }
 
 std::vector<std::string> command_lines(std::string_view command, std::size_t width) {
@@ -242,7 +242,7 @@ std::vector<std::string> command_lines(std::string_view command, std::size_t wid
     if (letter == '\\' && quote != '\'' && i + 1 < command.size()) words.back() += command[++i];
   }
   constexpr std::string_view kGoesOn = " \\";
-  auto lines = lines_of(words, width == 0 ? std::string::npos : width - std::min(width, kGoesOn.size()));
+  auto lines = filled_lines(words, width == 0 ? std::string::npos : width - std::min(width, kGoesOn.size()));
   for (std::size_t i = 0; i + 1 < lines.size(); ++i) lines[i] += kGoesOn;
   return lines;
 }
