@@ -113,14 +113,9 @@ std::string log_of(const Record& record) {
 
 std::vector<NamedText> mllog_files(std::span<const Record> records) {
   std::vector<NamedText> files;
-  for (const Record& record : records) {
-    if (record.epochs.empty()) continue;
-    std::string name = record.id;
-    const auto has_name = [&](const NamedText& file) { return file.name == name; };
-    for (int next = 2; std::ranges::any_of(files, has_name); ++next)
-      name = fmt::format("{}-{}", record.id, next);
-    files.push_back({.name = name, .text = log_of(record)});
-  }
+  OwnNames names;
+  for (const Record& record : records)
+    if (!record.epochs.empty()) files.push_back({.name = names.next(record.id), .text = log_of(record)});
   return files;
 }
 

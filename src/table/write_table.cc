@@ -135,9 +135,9 @@ std::optional<std::string> without_groups(std::string_view text) {
   for (auto at = first; at < end; at += 4)
     if (text[at] != ',' || at + 4 > end || text.substr(at + 1, 3).find(',') != std::string_view::npos)
       return std::nullopt;
-  std::string plain(text);
+  std::string plain(text.substr(0, end));
   std::erase(plain, ',');
-  return plain;
+  return plain.append(text.substr(end));
 }
 
 std::optional<Number> read_number(std::string_view text) {

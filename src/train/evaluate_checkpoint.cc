@@ -99,35 +99,24 @@ EvaluationRecord summarise(const std::vector<Outcome>& outcomes, const engine::L
 }
 
 /// A set whose labels count other classes than its own: `label_of` [own classes] are the new labels.
-class Relabelled final : public data::Dataset {
+class Relabelled final : public data::WrappedDataset {
  public:
   Relabelled(std::unique_ptr<data::Dataset> set, std::vector<std::int32_t> label_of)
-      : set_(std::move(set)), label_of_(std::move(label_of)) {}
-  [[nodiscard]] std::int64_t size() const override { return set_->size(); }
-  [[nodiscard]] data::ImageFormat format() const override { return set_->format(); }
+      : WrappedDataset(std::move(set)), label_of_(std::move(label_of)) {}
   std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
-    return renamed(set_->read(index, pixels));
+    return renamed(set().read(index, pixels));
   }
   std::int32_t read_part(std::int64_t index, const data::ChooseBox& choose,
                          std::span<std::uint8_t> pixels) const override {
-    return renamed(set_->read_part(index, choose, pixels));
+    return renamed(set().read_part(index, choose, pixels));
   }
-  [[nodiscard]] std::int32_t label(std::int64_t index) const override { return renamed(set_->label(index)); }
-  [[nodiscard]] std::string sample_name(std::int64_t index) const override {
-    return set_->sample_name(index);
-  }
-  [[nodiscard]] std::string list_entry(std::int64_t index) const override { return set_->list_entry(index); }
-  [[nodiscard]] bool reads_from_memory() const override { return set_->reads_from_memory(); }
-  [[nodiscard]] std::int64_t stored_bytes(std::int64_t index) const override {
-    return set_->stored_bytes(index);
-  }
+  [[nodiscard]] std::int32_t label(std::int64_t index) const override { return renamed(set().label(index)); }
 
  private:
   [[nodiscard]] std::int32_t renamed(std::int32_t label) const {
     return label_of_.at(static_cast<std::size_t>(label));
   }
 
-  std::unique_ptr<data::Dataset> set_;
   std::vector<std::int32_t> label_of_;
 };
 

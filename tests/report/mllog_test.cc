@@ -80,6 +80,15 @@ TEST(Mllog, IsReadBackByItsGrammar) {
   EXPECT_EQ(of_key(all, "run_stop")[0]["metadata"]["status"], "success");
 }
 
+TEST(Mllog, NamesFilesAsReportsDo) {
+  auto record = training();
+  record.id = "../of/another";
+  const auto files = mllog_files(std::vector{record, record});
+  ASSERT_EQ(files.size(), 2);
+  EXPECT_EQ(files[0].name, "-.-of-another");
+  EXPECT_EQ(files[1].name, "-.-of-another-2");
+}
+
 // Gradients of several passes are added before an update.
 TEST(Mllog, CountsThePassesOfAStep) {
   auto record = training();

@@ -166,6 +166,7 @@ TEST(OwnWords, ReadDecimalCommasWhereCellsHaveSemicolons) {
       *read_table("run;workers;time_s;time_of\na;1;1,655;step\n", "t.csv").rows[0].value("time_s"), 1.655)
       << "in columns of ours";
   EXPECT_FALSE(read_number("0,125")) << "no thousands";
+  EXPECT_FALSE(read_number("1,655.5,0")) << "a comma behind the point";
   EXPECT_THROW((void)read_table("GPUs,Step time (s)\n1,\"0,125\"\n", "t.csv"), base::Error);
 }
 

@@ -19,7 +19,7 @@ Cluster changed(Cluster cluster, const WhatIf& what_if) {
     for (Range* range : ranges) *range = range->scaled(by);
   };
   for (Link* link : cluster.links()) {
-    scale({&link->bytes_per_s}, what_if.bandwidth);
+    scale({&link->bytes_per_s, &link->total_bytes_per_s}, what_if.bandwidth);
     scale({&link->latency_s, &link->base_s, &link->message_s}, what_if.latency);
   }
   if (cluster.emulated) {

@@ -65,7 +65,8 @@ double bytes_of_type(const std::string& type) {
   const auto name = base::lower_case(type);
   if (has_any(name, {"bfloat16", "half"}) || name == "float16") return 2;
   if (has_any(name, {"double", "long", "64"})) return 8;
-  if (has_any(name, {"float8", "byte", "char"})) return 1;
+  if (has_any(name, {"float8", "int8", "byte", "char", "bool"})) return 1;
+  if (has_any(name, {"int16", "short"})) return 2;
   return has_any(name, {"float", "int"}) ? 4 : 0;
 }
 

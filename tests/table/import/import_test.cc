@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <random>
 
@@ -140,6 +142,23 @@ TEST_F(Import, KinetoAccountsForEachSecondOfAStep) {
   EXPECT_EQ(row.text("device"), "Example GPU");
   EXPECT_EQ(row.text("communication_is"), "exposed");
   EXPECT_FALSE(row.knows("transfer_s")) << "with one rank nobody knows";
+}
+
+TEST_F(Import, KinetoKnowsTheBytesOfEachType) {
+  for (const auto& [type, bytes] : {std::pair{"BFloat16", 2},
+                                    {"Int8", 1},
+                                    {"Byte", 1},
+                                    {"Bool", 1},
+                                    {"Short", 2},
+                                    {"Int", 4},
+                                    {"Long", 8},
+                                    {"Double", 8}}) {
+    auto text = fixtures::kineto(0, 2);
+    constexpr std::string_view kFloat = "\"Float\"";
+    for (auto at = text.find(kFloat); at != std::string::npos; at = text.find(kFloat))
+      text.replace(at, kFloat.size(), fmt::format("\"{}\"", type));
+    EXPECT_EQ(read(text).rows.front().value("message_bytes"), 1000 * bytes) << type;
+  }
 }
 
 TEST_F(Import, KinetoOfAllRanksTellsWaitingFromTransfer) {

@@ -62,7 +62,7 @@ struct WriteVotes {
 /// Decides whether the step's update happens, and reports the step to the host. If the loss of any rank is
 /// not finite, all updates are skipped until the host sets `is_halted` to 0.
 ///
-/// The report goes into the host's memory from here: a copy of 56 bytes would keep the stream for longer than
+/// The report goes into the host's memory from here: so small a copy would keep the stream for longer than
 /// this kernel, since another engine of the device makes it.
 struct JudgeVotes {
   const float* votes;  ///< sums over all ranks
