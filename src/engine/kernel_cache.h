@@ -82,9 +82,9 @@ class KernelCache {
   KernelAlgorithms table_;
 };
 
-// choose_kernels() chooses an algorithm for each problem of a run: from an earlier run, from measuring on this
-// machine, or from the defaults of the engine, which passes its problems, its algorithms and a way to measure
-// them.
+// choose_kernels() chooses an algorithm for each problem of a run: from an earlier run, from measuring on
+// this machine, or from the defaults of the engine, which passes its problems, its algorithms and a way to
+// measure them.
 
 /// What an engine says of its problems.
 struct KernelProblems {

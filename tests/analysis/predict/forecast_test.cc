@@ -8,7 +8,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "analysis/predict/clusters.h"
 #include "analysis/predict/predicted_step.h"
 #include "analysis/predict/simulate_workers.h"
 #include "analysis/predict/step_model.h"
@@ -251,15 +250,6 @@ TEST(Forecast, TwiceTheBandwidthHalvesTheTransfer) {
   const auto made = forecast(step_model(study.cells), request);
   const double truth = measured_step({}, fast, 8);
   EXPECT_NEAR(point_at(made, 8)->step_s.value, truth, 0.02 * truth);
-}
-
-TEST(Forecast, ScalesEveryBandwidthOfALink) {
-  auto cluster = round_cluster(8, Algorithm::shared_memory);
-  cluster.node_link.total_bytes_per_s = Range::of(300e9);
-  const auto twice = changed(cluster, {.bandwidth = 2});
-  EXPECT_EQ(twice.node_link.bytes_per_s.low, 400e9);
-  EXPECT_EQ(twice.node_link.total_bytes_per_s.low, 600e9);
-  EXPECT_EQ(twice.network.bytes_per_s.low, 20e9);
 }
 
 TEST(Forecast, SharedStorageIsTheLimitItNames) {
