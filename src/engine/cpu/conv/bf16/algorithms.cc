@@ -8,6 +8,14 @@
 
 namespace paceline::engine::cpu {
 
+std::optional<std::string> Bf16Algorithm::refusal(const ConvShape& shape, Direction direction,
+                                                  const tiles::TileKernels& kernels) const {
+  const bool is_gradient = direction == Direction::backward_weights;
+  if (is_gradient && make_wgrad == nullptr) return "is for forward and backward data";
+  if (!is_gradient && make_reader == nullptr) return "is for backward weights";
+  return limit == nullptr ? std::nullopt : limit(shape, direction, kernels);
+}
+
 bool fills_tiles(const ConvShape& s, Direction direction) {
   constexpr int kSamples = 16, kPixels = 64;
   if (s.is_dense || std::min(s.src.channels, s.dst.channels) < kPreferredChannels || s.samples < kSamples)

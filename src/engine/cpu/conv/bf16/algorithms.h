@@ -34,21 +34,36 @@ namespace paceline::engine::cpu {
 
 struct Bf16Algorithm {
   const char* name;
-  /// Why it cannot compute the shape with these kernels, as the end of a sentence; empty if it can. Must not
-  /// depend on the number of samples, so that all chunks of a batch add in the same order.
-  std::optional<std::string> (*refusal)(const ConvShape& shape, Direction direction,
-                                        const tiles::TileKernels& kernels);
+  /// What refusal() says of the directions that it has kernels for; null: it computes any shape.
+  std::optional<std::string> (*limit)(const ConvShape& shape, Direction direction,
+                                      const tiles::TileKernels& kernels) = nullptr;
   /// Whether it is usually the fastest algorithm on AMX, among the rows that can compute the shape.
   bool (*prefers)(const ConvShape& shape, Direction direction);
   const char* preference;  ///< the condition that prefers() checks, as the end of a sentence
   /// Number of samples in a chunk of the batch.
   int (*chunk)(const ConvShape& batch, Direction direction);
-  /// As in ConvAlgorithm; null for directions that refusal() refuses. `kernels` must outlive the result.
+  /// As in ConvAlgorithm; null: it does not compute these directions. `kernels` must outlive the result.
   std::unique_ptr<WeightReader> (*make_reader)(const ConvShape& chunk, Direction direction,
                                                const tiles::TileKernels& kernels) = nullptr;
   std::unique_ptr<WgradKernel> (*make_wgrad)(const ConvShape& chunk,
                                              const tiles::TileKernels& kernels) = nullptr;
+
+  /// Why it cannot compute the shape with these kernels, as the end of a sentence; empty if it can. Does not
+  /// depend on the number of samples, so that all chunks of a batch add in the same order.
+  [[nodiscard]] std::optional<std::string> refusal(const ConvShape& shape, Direction direction,
+                                                   const tiles::TileKernels& kernels) const;
 };
+
+/// Bf16Algorithm::make_reader and make_wgrad of a class of kernels.
+template <typename Kernel>
+std::unique_ptr<WeightReader> make_reader_of(const ConvShape& chunk, Direction direction,
+                                             const tiles::TileKernels& kernels) {
+  return std::make_unique<Kernel>(chunk, direction, kernels);
+}
+template <typename Kernel>
+std::unique_ptr<WgradKernel> make_wgrad_of(const ConvShape& chunk, const tiles::TileKernels& kernels) {
+  return std::make_unique<Kernel>(chunk, kernels);
+}
 
 /// Whether the shape fills the tiles well enough for AMX to be faster than oneDNN: at least 64 channels and
 /// 16 samples, and a small image, a stride or backward weights. Every row prefers these shapes; some prefer

@@ -253,24 +253,14 @@ class BatchRowsKernel final : public Bf16WeightReader {
   const std::vector<int> rows_under_, columns_under_;  ///< [row or column of `to`][tap]: of `from`, or -1
 };
 
-std::optional<std::string> refusal(const ConvShape&, Direction direction, const TileKernels&) {
-  if (direction == Direction::backward_weights) return "is for forward and backward data";
-  return std::nullopt;
-}
-
-std::unique_ptr<WeightReader> make(const ConvShape& chunk, Direction direction, const TileKernels& kernels) {
-  return std::make_unique<BatchRowsKernel>(chunk, direction, kernels);
-}
-
 }  // namespace
 
 extern constexpr Bf16Algorithm kBatchRows = {
     .name = "batch-rows",
-    .refusal = refusal,
     .prefers = fills_tiles,
     .preference =
         "is preferred from 64 channels and 16 samples up, for small images or backward data with a stride",
     .chunk = whole_block_chunk,
-    .make_reader = make};
+    .make_reader = make_reader_of<BatchRowsKernel>};
 
 }  // namespace paceline::engine::cpu

@@ -295,8 +295,7 @@ class PackedImagesKernel final : public Bf16WeightReader {
   const Steps whole_steps_ = steps_of(images_);
 };
 
-std::optional<std::string> refusal(const ConvShape& s, Direction direction, const TileKernels& kernels) {
-  if (direction == Direction::backward_weights) return "is for forward and backward data";
+std::optional<std::string> limit(const ConvShape& s, Direction direction, const TileKernels& kernels) {
   if (kernels.multiply_strip == nullptr) return "is for AMX";
   if (images_side_by_side(s, direction) > 0) return std::nullopt;
   return "is for 3x3 convolutions with stride 1 or 2 whose rows of 16 pixels are 2 or 4 images, in multiples "
@@ -312,10 +311,6 @@ bool prefers(const ConvShape& s, Direction direction) {
 int chunk(const ConvShape& batch, Direction direction) {
   const int images = images_side_by_side(batch, direction), usual = samples_of_chunk(batch, direction);
   return std::min((usual + images - 1) / images * images, batch.samples);
-}
-
-std::unique_ptr<WeightReader> make(const ConvShape& chunk, Direction direction, const TileKernels& kernels) {
-  return std::make_unique<PackedImagesKernel>(chunk, direction, kernels);
 }
 
 }  // namespace
@@ -339,10 +334,10 @@ int images_side_by_side(const ConvShape& s, Direction direction) {
 
 extern constexpr Bf16Algorithm kPackedImages = {
     .name = "packed-images",
-    .refusal = refusal,
+    .limit = limit,
     .prefers = prefers,
     .preference = "is preferred from 64 channels up, with images enough for 16 pixels",
     .chunk = chunk,
-    .make_reader = make};
+    .make_reader = make_reader_of<PackedImagesKernel>};
 
 }  // namespace paceline::engine::cpu

@@ -244,8 +244,7 @@ class PixelRowsKernel final : public Bf16WeightReader {
   std::array<std::int64_t, kHalf> steps_;  ///< from pixel to pixel
 };
 
-std::optional<std::string> refusal(const ConvShape& s, Direction direction, const TileKernels& kernels) {
-  if (direction == Direction::backward_weights) return "is for forward and backward data";
+std::optional<std::string> limit(const ConvShape& s, Direction direction, const TileKernels& kernels) {
   if (kernels.multiply_strip == nullptr) return "is for AMX";
   if (s.is_dense || s.padding >= s.kernel || s.kernel > kMostKernel)
     return "is for convolutions with kernels up to 7x7 and less padding";
@@ -265,19 +264,15 @@ bool prefers(const ConvShape& s, Direction direction) {
          fills_tiles(s, direction);
 }
 
-std::unique_ptr<WeightReader> make(const ConvShape& chunk, Direction direction, const TileKernels& kernels) {
-  return std::make_unique<PixelRowsKernel>(chunk, direction, kernels);
-}
-
 }  // namespace
 
 extern constexpr Bf16Algorithm kPixelRows = {
     .name = "pixel-rows",
-    .refusal = refusal,
+    .limit = limit,
     .prefers = prefers,
     .preference =
         "is preferred from 64 channels up, for kernels above 1x1 or with 16 samples and small images",
     .chunk = samples_of_chunk,
-    .make_reader = make};
+    .make_reader = make_reader_of<PixelRowsKernel>};
 
 }  // namespace paceline::engine::cpu

@@ -295,15 +295,6 @@ class WgradBatchKKernel final : public WgradKernel {
   const int at_a_time_;        ///< blocks of samples in a band
 };
 
-std::optional<std::string> refusal(const ConvShape&, Direction direction, const TileKernels&) {
-  if (direction != Direction::backward_weights) return "is for backward weights";
-  return std::nullopt;
-}
-
-std::unique_ptr<WgradKernel> make(const ConvShape& chunk, const TileKernels& kernels) {
-  return make_wgrad_batch_k_kernel(chunk, kernels);
-}
-
 }  // namespace
 
 std::unique_ptr<WgradKernel> make_wgrad_batch_k_kernel(const ConvShape& shape, const TileKernels& kernels) {
@@ -312,10 +303,9 @@ std::unique_ptr<WgradKernel> make_wgrad_batch_k_kernel(const ConvShape& shape, c
 
 extern constexpr Bf16Algorithm kWgradBatchK = {
     .name = "wgrad-batch-k",
-    .refusal = refusal,
     .prefers = fills_tiles,
     .preference = "is preferred from 64 channels and 16 samples up",
     .chunk = whole_block_chunk,
-    .make_wgrad = make};
+    .make_wgrad = make_wgrad_batch_k_kernel};
 
 }  // namespace paceline::engine::cpu

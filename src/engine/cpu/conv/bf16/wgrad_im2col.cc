@@ -160,8 +160,7 @@ class WgradIm2colKernel final : public WgradKernel {
   const ChunkKernels<WgradKernel> bands_;  ///< pixels as samples
 };
 
-std::optional<std::string> refusal(const ConvShape& s, Direction direction, const tiles::TileKernels&) {
-  if (direction != Direction::backward_weights) return "is for backward weights";
+std::optional<std::string> limit(const ConvShape& s, Direction, const tiles::TileKernels&) {
   if (s.is_dense || s.kernel == 1 || s.src.channels > kFewChannels)
     return "is for convolutions above 1x1 over at most 8 channels";
   return std::nullopt;
@@ -173,17 +172,13 @@ bool prefers(const ConvShape& s, Direction direction) {
 
 int chunk(const ConvShape& batch, Direction) { return chunk_of_far_gradient(batch); }
 
-std::unique_ptr<WgradKernel> make(const ConvShape& chunk, const tiles::TileKernels& kernels) {
-  return std::make_unique<WgradIm2colKernel>(chunk, kernels);
-}
-
 }  // namespace
 
 extern constexpr Bf16Algorithm kWgradIm2col = {.name = "wgrad-im2col",
-                                               .refusal = refusal,
+                                               .limit = limit,
                                                .prefers = prefers,
                                                .preference = "is preferred from 64 output channels up",
                                                .chunk = chunk,
-                                               .make_wgrad = make};
+                                               .make_wgrad = make_wgrad_of<WgradIm2colKernel>};
 
 }  // namespace paceline::engine::cpu

@@ -266,8 +266,7 @@ class WgradPixelKKernel final : public WgradKernel {
   const int groups_;                  ///< in a band
 };
 
-std::optional<std::string> refusal(const ConvShape& s, Direction direction, const TileKernels& kernels) {
-  if (direction != Direction::backward_weights) return "is for backward weights";
+std::optional<std::string> limit(const ConvShape& s, Direction, const TileKernels& kernels) {
   if (kernels.visit_pairs == nullptr) return "is for AMX";
   if (s.is_dense || s.kernel != kPairTaps || s.padding >= s.kernel) return "is for 3x3 convolutions";
   if (s.src.channels % kBlock != 0 || s.dst.channels % kBlock != 0) return "needs multiples of 32 channels";
@@ -275,18 +274,14 @@ std::optional<std::string> refusal(const ConvShape& s, Direction direction, cons
   return std::nullopt;
 }
 
-std::unique_ptr<WgradKernel> make(const ConvShape& chunk, const TileKernels& kernels) {
-  return std::make_unique<WgradPixelKKernel>(chunk, kernels);
-}
-
 }  // namespace
 
 extern constexpr Bf16Algorithm kWgradPixelK = {
     .name = "wgrad-pixel-k",
-    .refusal = refusal,
+    .limit = limit,
     .prefers = fills_tiles,
     .preference = "is preferred from 64 channels and 16 samples up",
     .chunk = whole_block_chunk,
-    .make_wgrad = make};
+    .make_wgrad = make_wgrad_of<WgradPixelKKernel>};
 
 }  // namespace paceline::engine::cpu
