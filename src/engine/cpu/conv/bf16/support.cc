@@ -52,41 +52,15 @@ std::optional<std::string> absence_of(Unit unit) {
   return std::nullopt;
 }
 
-/// A test convolution whose channels fill no block, with one and a half blocks of samples. With stride 1 it
-/// uses rows of pixels, otherwise single pixels.
-ConvShape small_convolution(int stride) {
-  return {.samples = 37,
-          .src = {.channels = 40, .height = 5, .width = 7},
-          .dst = {.channels = 35, .height = (5 - 1) / stride + 1, .width = (7 - 1) / stride + 1},
+/// A 3x3 convolution with padding 1 and a bias.
+ConvShape small_convolution(int samples, const graph::Shape& src, int outs, int stride) {
+  return {.samples = samples,
+          .src = src,
+          .dst = {.channels = outs,
+                  .height = (src.height - 1) / stride + 1,
+                  .width = (src.width - 1) / stride + 1},
           .kernel = 3,
           .stride = stride,
-          .padding = 1,
-          .bias = true,
-          .type = Storage::bf16,
-          .dst_type = Storage::bf16};
-}
-
-/// A test convolution for strips. Long rows: with stride 1 tall strips; with stride 2 two rows of three tiles
-/// in one strip, or whole tiles one below the other. Short rows: two images side by side.
-ConvShape with_rows(int width, int stride) {
-  return {.samples = 2,
-          .src = {.channels = 32, .height = 3 * stride, .width = width * stride},
-          .dst = {.channels = 64, .height = 3, .width = width},
-          .kernel = 3,
-          .stride = stride,
-          .padding = 1,
-          .bias = true,
-          .type = Storage::bf16,
-          .dst_type = Storage::bf16};
-}
-
-/// A test of the gradient by pairs of samples: two pairs in each pixel, with one sample missing.
-ConvShape few_samples() {
-  return {.samples = 3,
-          .src = {.channels = 32, .height = 5, .width = 15},
-          .dst = {.channels = 64, .height = 3, .width = 8},
-          .kernel = 3,
-          .stride = 2,
           .padding = 1,
           .bias = true,
           .type = Storage::bf16,
@@ -223,8 +197,15 @@ std::vector<float> plain_sums(const ConvShape& s, Direction direction) {
 
 std::optional<std::string> trouble_with(const TileKernels& kernels) {
   for (const ConvShape& shape :
-       {small_convolution(1), small_convolution(2), with_rows(37, 1), with_rows(37, 2), with_rows(8, 1),
-        with_rows(8, 2), with_rows(16, 2), few_samples()})
+       {// Channels that fill no block, one and a half blocks of samples; rows of pixels, or single ones.
+        small_convolution(37, {40, 5, 7}, 35, 1), small_convolution(37, {40, 5, 7}, 35, 2),
+        // Strips of long rows: tall; two rows of three tiles in one strip.
+        small_convolution(2, {32, 3, 37}, 64, 1), small_convolution(2, {32, 6, 74}, 64, 2),
+        // Of short rows: two images side by side. Then whole tiles one below the other.
+        small_convolution(2, {32, 3, 8}, 64, 1), small_convolution(2, {32, 6, 16}, 64, 2),
+        small_convolution(2, {32, 6, 32}, 64, 2),
+        // The gradient by pairs of samples: two pairs in each pixel, with one sample missing.
+        small_convolution(3, {32, 5, 15}, 64, 2)})
     for (const Direction direction :
          {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
       const auto got = results(shape, direction, kernels), want = plain_sums(shape, direction);
