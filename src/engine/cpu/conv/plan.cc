@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "base/error.h"
 #include "engine/cpu/conv/default_table.h"
@@ -83,6 +84,19 @@ bool multiplies_stored(const BuildContext& build, const Value& src, const Value&
   }
   const ConvAlgorithm* const wanted = first_that_can(build.tuning.algorithms, stored);
   return wanted != nullptr && wanted->converts_bf16;
+}
+
+const ConvAlgorithm& choose_algorithm(const BuildContext& build, const ConvProblem& problem) {
+  if (const auto* wanted = first_that_can(build.tuning.algorithms, problem)) return *wanted;
+  if (build.options.algorithms != nullptr)
+    if (const auto given = build.options.algorithms->find(key_of(problem));
+        given != build.options.algorithms->end()) {
+      const ConvAlgorithm* const algorithm = find_algorithm(given->second);
+      base::expects(algorithm != nullptr && !algorithm->refusal(problem),
+                    "prepare() gives algorithms that can compute their products");
+      return *algorithm;
+    }
+  return default_algorithm(problem);
 }
 
 }  // namespace
@@ -194,16 +208,37 @@ bool ConvWeights::has_one_copy() const {
   return !kernels_.backward() || kernels_.backward()->any().packs_like(kernels_.forward().any());
 }
 
+template <typename Kernel>
+ChunkKernels<Kernel> ConvPlan::make_kernels(const BuildContext& build, Direction direction) {
+  ConvShape batch = shape_;
+  batch.samples = batch_;
+  batch.threads = build.options.threads;
+  const ConvAlgorithm& algorithm = choose_algorithm(build, problem(direction));
+  algorithms_[static_cast<std::size_t>(direction)] = &algorithm;
+  const int samples =
+      !direct_
+          ? block_
+          : whole_or_shard(build, build.tuning.chunk_samples.value_or(algorithm.chunk(shape_, direction)));
+  return {batch, samples, [&](ConvShape chunk, const Kernel* like) {
+            // A worker with one shard must compute in the same way as a worker with several.
+            chunk.is_alone = chunk.is_alone && build.options.shard == 0;
+            if constexpr (std::is_same_v<Kernel, WgradKernel>)
+              return algorithm.make_wgrad(chunk, like);
+            else
+              return algorithm.make_reader(chunk, direction, like);
+          }};
+}
+
 ConvPlan::ConvPlan(const BuildContext& build, const Value& src, const Value& dst, bool has_d_src)
     : name_(build.op().name),
       batch_(build.options.batch),
       direct_(multiplies_stored(build, src, dst)),
       shape_(conv_shape(build, src, dst, direct_)),
       block_(whole_or_shard(build, samples_of_block(build, src, dst))),
-      forward_(readers(build, Direction::forward)) {
-  if (has_d_src) backward_.emplace(readers(build, Direction::backward_data));
+      forward_(make_kernels<WeightReader>(build, Direction::forward)) {
+  if (has_d_src) backward_.emplace(make_kernels<WeightReader>(build, Direction::backward_data));
   if (!build.options.training || !graph::learns(build.graph, build.node)) return;
-  gradient_.emplace(wgrads(build));
+  gradient_.emplace(make_kernels<WgradKernel>(build, Direction::backward_weights));
   // With float copies, a section of the batch consists of several blocks.
   const int samples = samples_of_chunk(shape_, Direction::backward_weights);
   partial_gradients_ = direct_ || build.options.shard > 0
@@ -216,56 +251,6 @@ ConvProblem ConvPlan::problem(Direction direction) const {
   ConvProblem problem{.shape = shape_, .direction = direction};
   if (!direct_) problem.shape.samples = block_;
   return problem;
-}
-
-const ConvAlgorithm& ConvPlan::choose(const BuildContext& build, const ConvProblem& problem) {
-  if (const auto* wanted = first_that_can(build.tuning.algorithms, problem)) return *wanted;
-  if (build.options.algorithms != nullptr)
-    if (const auto given = build.options.algorithms->find(key_of(problem));
-        given != build.options.algorithms->end()) {
-      const ConvAlgorithm* const algorithm = find_algorithm(given->second);
-      base::expects(algorithm != nullptr && !algorithm->refusal(problem),
-                    "prepare() gives algorithms that can compute their products");
-      return *algorithm;
-    }
-  return default_algorithm(problem);
-}
-
-ConvPlan::Cut ConvPlan::cut(const BuildContext& build, Direction direction) {
-  ConvShape batch = shape_;
-  batch.samples = batch_;
-  const ConvAlgorithm& algorithm = choose(build, problem(direction));
-  algorithms_[static_cast<std::size_t>(direction)] = &algorithm;
-  const int samples =
-      !direct_
-          ? block_
-          : whole_or_shard(build, build.tuning.chunk_samples.value_or(algorithm.chunk(shape_, direction)));
-  return {.algorithm = algorithm,
-          .batch = batch,
-          .samples = samples,
-          .has_shards = build.options.shard > 0,
-          .threads = build.options.threads};
-}
-
-ConvShape ConvPlan::Cut::settled(ConvShape chunk) const {
-  // A worker with one shard must compute in the same way as a worker with several.
-  chunk.is_alone = chunk.is_alone && !has_shards;
-  chunk.threads = threads;
-  return chunk;
-}
-
-ChunkKernels<WeightReader> ConvPlan::readers(const BuildContext& build, Direction direction) {
-  const Cut how = cut(build, direction);
-  return {how.batch, how.samples, [&](const ConvShape& chunk, const WeightReader* like) {
-            return how.algorithm.make_reader(how.settled(chunk), direction, like);
-          }};
-}
-
-ChunkKernels<WgradKernel> ConvPlan::wgrads(const BuildContext& build) {
-  const Cut how = cut(build, Direction::backward_weights);
-  return {how.batch, how.samples, [&](const ConvShape& chunk, const WgradKernel* like) {
-            return how.algorithm.make_wgrad(how.settled(chunk), like);
-          }};
 }
 
 void ConvPlan::list(std::vector<ConvProblem>& problems) const {

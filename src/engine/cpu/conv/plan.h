@@ -49,19 +49,9 @@ class ConvPlan {
 
  private:
   [[nodiscard]] ConvProblem problem(Direction direction) const;
-  [[nodiscard]] static const ConvAlgorithm& choose(const BuildContext& build, const ConvProblem& problem);
-  /// How the batch is cut for a direction, and by which algorithm.
-  struct Cut {
-    const ConvAlgorithm& algorithm;
-    ConvShape batch;
-    int samples = 0;
-    bool has_shards = false;
-    int threads = 1;
-    [[nodiscard]] ConvShape settled(ConvShape chunk) const;
-  };
-  [[nodiscard]] Cut cut(const BuildContext& build, Direction direction);
-  [[nodiscard]] ChunkKernels<WeightReader> readers(const BuildContext& build, Direction direction);
-  [[nodiscard]] ChunkKernels<WgradKernel> wgrads(const BuildContext& build);
+  /// Chooses the algorithm of a direction, cuts the batch and makes the kernels of its chunks.
+  template <typename Kernel>
+  [[nodiscard]] ChunkKernels<Kernel> make_kernels(const BuildContext& build, Direction direction);
 
   const std::string name_;
   const int batch_;
