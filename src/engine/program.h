@@ -8,11 +8,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "engine/engine.h"
 #include "graph/graph.h"
+#include "graph/layout.h"
+#include "graph/ops.h"
 #include "graph/plan.h"
 
 namespace paceline::engine {
@@ -134,5 +139,115 @@ struct Lifetimes {
 /// `groups` as fuse() returns them.
 [[nodiscard]] Lifetimes lifetimes(const graph::Graph& graph, std::span<const FusedGroup> groups,
                                   bool training, LossKeeps loss);
+
+// What the engines share that compile a graph to ops before they run it.
+
+/// What a program gives to an op that is compiled. Each engine adds members of its own.
+struct OpBuild {
+  const graph::Graph& graph;
+  const graph::Layout& layout;
+  const CompileOptions& options;
+  MemoryRequests& memory;  ///< where the op requests more memory
+  int node = 0;            ///< the op that gives the group its name and parameters
+  int forward_at = 0;      ///< when it runs, on the time axis of Lifetimes
+  int backward_at = 0;
+
+  [[nodiscard]] const graph::Node& op() const { return graph.nodes[static_cast<std::size_t>(node)]; }
+  /// Offset of the op's parameter number `index` in the flat arrays; -1 if it has fewer.
+  [[nodiscard]] std::int64_t parameter(std::size_t index) const {
+    const graph::Slot* const slot = graph::slot_of(graph, layout, node, index);
+    return slot != nullptr ? slot->offset : -1;
+  }
+  /// Whether gradients of the op's parameters are computed.
+  [[nodiscard]] bool learns() const { return options.training && graph::learns(graph, node); }
+  /// Parts of the batch whose sums are added in a tree.
+  [[nodiscard]] int shards() const { return options.shard > 0 ? options.batch / options.shard : 1; }
+};
+
+/// The group of ops that is compiled, and its values. The values outlive the compiled op; this struct and
+/// `build` end when make_op() returns.
+template <typename BuildContext, typename Value>
+struct OpArgumentsOf {
+  const BuildContext& build;
+  const FusedGroup& group;
+  std::vector<const Value*> src;  ///< the group's inputs
+  const Value& dst;               ///< unused for the loss, which has no value
+  std::vector<BufferId> d_src;    ///< by input: the gradient term to write; none if it is not needed
+};
+
+/// A graph with its values and requests for their memory: the base of a program. A Value has `shape`,
+/// `buffer` and `gradient`.
+template <typename Value>
+class PlannedGraph {
+ public:
+  [[nodiscard]] const graph::Graph& graph() const { return graph_; }
+  [[nodiscard]] const graph::Layout& layout() const { return layout_; }
+  [[nodiscard]] const CompileOptions& options() const { return options_; }
+  [[nodiscard]] const MemoryRequests& memory() const { return memory_; }
+
+ protected:
+  PlannedGraph(const graph::Graph& graph, const CompileOptions& options)
+      : graph_(graph), layout_(graph::flat_layout(graph_)), options_(options), values_(graph.nodes.size()) {}
+
+  [[nodiscard]] int backward_at(int op) const {
+    return engine::backward_at(op, static_cast<int>(d_srcs_.size()));
+  }
+  [[nodiscard]] const graph::Node& node(int index) const {
+    return graph_.nodes[static_cast<std::size_t>(index)];
+  }
+  [[nodiscard]] Value& value(int node) { return values_[static_cast<std::size_t>(node)]; }
+  [[nodiscard]] const Value& value(int node) const { return values_[static_cast<std::size_t>(node)]; }
+
+  /// Requests the buffers of all values and gradients: value_bytes(node) for a value, gradient_bytes(node)
+  /// for a term of its gradient.
+  template <typename ValueBytes, typename GradientBytes>
+  void lay_out(std::span<const FusedGroup> groups, LossKeeps loss, const ValueBytes& value_bytes,
+               const GradientBytes& gradient_bytes) {
+    Lifetimes lives = lifetimes(graph_, groups, options_.training, loss);
+    for (const FusedGroup& group : groups) {
+      const auto& life = lives.values[static_cast<std::size_t>(group.last)];
+      if (!life) continue;
+      value(group.last).shape = node(group.last).shape;
+      value(group.last).buffer = memory_.live(value_bytes(group.last), life->first, life->last);
+    }
+    std::vector<BufferId> terms;
+    for (const Lifetimes::Term& term : lives.terms)
+      terms.push_back(memory_.live(gradient_bytes(term.node), term.life.first, term.life.last));
+    for (std::size_t node = 0; node < values_.size(); ++node)
+      values_[node].gradient = buffers_of(lives.gradient[node], terms);
+    for (const auto& written : lives.d_src) d_srcs_.push_back(buffers_of(written, terms));
+    op_of_ = std::move(lives.group_of);
+  }
+
+  /// For make_op() of op number `op`.
+  [[nodiscard]] OpBuild build_of(const FusedGroup& group, int op) {
+    return {.graph = graph_,
+            .layout = layout_,
+            .options = options_,
+            .memory = memory_,
+            .node = group.node,
+            .forward_at = op,
+            .backward_at = backward_at(op)};
+  }
+  template <typename BuildContext>
+  [[nodiscard]] OpArgumentsOf<BuildContext, Value> arguments_of(const BuildContext& build,
+                                                                const FusedGroup& group, int op) {
+    std::vector<const Value*> src;
+    for (const int input : group.inputs) src.push_back(&value(input));
+    return {.build = build,
+            .group = group,
+            .src = std::move(src),
+            .dst = value(group.last),
+            .d_src = d_srcs_[static_cast<std::size_t>(op)]};
+  }
+
+  const graph::Graph graph_;
+  const graph::Layout layout_;
+  const CompileOptions options_;
+  MemoryRequests memory_;
+  std::deque<Value> values_;                   ///< by node; only groups' outputs are used
+  std::vector<int> op_of_;                     ///< by node: the op that produces its value, else -1
+  std::vector<std::vector<BufferId>> d_srcs_;  ///< by op and input
+};
 
 }  // namespace paceline::engine

@@ -33,21 +33,21 @@ Tuning settled(Tuning tuning) {
 }  // namespace
 
 Program::Program(const graph::Graph& graph, const CompileOptions& options, const Tuning& tuning)
-    : graph_(graph),
-      layout_(graph::flat_layout(graph_)),
-      options_(checked(options)),
+    : PlannedGraph(graph, checked(options)),
       tuning_(settled(tuning)),
-      storage_(options.precision == Precision::bf16 ? Storage::bf16 : Storage::f32),
-      values_(graph.nodes.size()) {
+      storage_(options.precision == Precision::bf16 ? Storage::bf16 : Storage::f32) {
   const std::vector<FusedGroup> groups = fuse(graph_);
-  lay_out(groups);
+  for (const FusedGroup& group : groups) {
+    value(group.last).storage = storage_of(group);
+    value(group.last).gradient_storage = storage_;
+  }
+  lay_out(
+      groups, kLossKeeps, [&](int node) { return stored(node); }, [&](int node) { return gradient(node); });
   make_ops(groups);
   if (options_.training && tuning_.fuses_batch_norm_stats) fuse_batch_norm_stats();
   if (options_.training) share_masks();
   memory_.place();
 }
-
-int Program::backward_at(int op) const { return engine::backward_at(op, static_cast<int>(d_srcs_.size())); }
 
 /// Logits are kept in float: the loss is computed from them in double, and they are few.
 Storage Program::storage_of(const FusedGroup& group) const {
@@ -55,42 +55,11 @@ Storage Program::storage_of(const FusedGroup& group) const {
                                                                                              : storage_;
 }
 
-void Program::lay_out(const std::vector<FusedGroup>& groups) {
-  Lifetimes lives = lifetimes(graph_, groups, options_.training, kLossKeeps);
-  for (const FusedGroup& group : groups) {
-    const auto& life = lives.values[static_cast<std::size_t>(group.last)];
-    if (!life) continue;
-    Value& dst = value(group.last);
-    dst.shape = node(group.last).shape;
-    dst.storage = storage_of(group);
-    dst.gradient_storage = storage_;
-    dst.buffer = memory_.live(stored(group.last), life->first, life->last);
-  }
-  std::vector<BufferId> terms;
-  for (const Lifetimes::Term& term : lives.terms)
-    terms.push_back(memory_.live(gradient(term.node), term.life.first, term.life.last));
-  for (std::size_t node = 0; node < values_.size(); ++node)
-    values_[node].gradient = buffers_of(lives.gradient[node], terms);
-  for (const auto& written : lives.d_src) d_srcs_.push_back(buffers_of(written, terms));
-  op_of_ = std::move(lives.group_of);
-}
-
 void Program::make_ops(const std::vector<FusedGroup>& groups) {
   for (int op = 0; op < static_cast<int>(groups.size()); ++op) {
     const FusedGroup& group = groups[static_cast<std::size_t>(op)];
-    const auto& d_src = d_srcs_[static_cast<std::size_t>(op)];
-    const BuildContext build{.graph = graph_,
-                             .layout = layout_,
-                             .options = options_,
-                             .tuning = tuning_,
-                             .memory = memory_,
-                             .node = group.node,
-                             .forward_at = op,
-                             .backward_at = backward_at(op)};
-    std::vector<const Value*> src;
-    for (const int input : group.inputs) src.push_back(&value(input));
-    const OpArguments arguments{
-        .build = build, .group = group, .src = std::move(src), .dst = value(group.last), .d_src = d_src};
+    const BuildContext build{build_of(group, op), tuning_};
+    const OpArguments arguments = arguments_of(build, group, op);
     auto made = std::visit([&](const auto& kind) { return make_op(kind, arguments); }, build.op().op);
     Entry entry{.group = group, .op = std::move(made)};
     entry.conv = dynamic_cast<ConvOp*>(entry.op.get());
@@ -151,13 +120,11 @@ std::int64_t Program::masks_read(int op) const {
 }
 
 std::int64_t Program::stored(int node) const {
-  const Value& value = values_[static_cast<std::size_t>(node)];
-  return options_.batch * value.shape.elements() * bytes_of(value.storage);
+  return options_.batch * value(node).shape.elements() * bytes_of(value(node).storage);
 }
 /// Of one term.
 std::int64_t Program::gradient(int node) const {
-  const Value& value = values_[static_cast<std::size_t>(node)];
-  return options_.batch * value.shape.elements() * bytes_of(value.gradient_storage);
+  return options_.batch * value(node).shape.elements() * bytes_of(value(node).gradient_storage);
 }
 
 OpTraffic Program::conv_traffic(int op) const {
@@ -166,7 +133,7 @@ OpTraffic Program::conv_traffic(int op) const {
   const int src = group.inputs[0], dst = group.last;
   OpTraffic traffic{.forward = stored(src) + (entry.conv->has_relu_pass() ? 3 : 1) * stored(dst)};
   if (!options_.training) return traffic;
-  const auto& terms = values_[static_cast<std::size_t>(dst)].gradient;
+  const auto& terms = value(dst).gradient;
   traffic.d_weight = stored(src) + gradient(dst);
   // Before it: terms summed, the ReLU's mask.
   traffic.d_weight += 3 * (static_cast<std::int64_t>(terms.size()) - 1) * gradient(dst);
@@ -177,7 +144,7 @@ OpTraffic Program::conv_traffic(int op) const {
     if (norm.gradient_sums_fused_into != op) continue;
     traffic.backward += stored(norm.group.inputs[0]);
     if (norm.group.sum && norm.group.relu) traffic.backward += stored(src);
-    if (values_[static_cast<std::size_t>(src)].gradient.size() > 1) traffic.backward += gradient(src);
+    if (value(src).gradient.size() > 1) traffic.backward += gradient(src);
   }
   return traffic;
 }
@@ -191,7 +158,7 @@ OpTraffic Program::norm_traffic(const Entry& entry) const {
   if (entry.moments_fused_into < 0) traffic.forward += src;
   traffic.backward = src + d + gradient(group.inputs[0]);
   if (entry.gradient_sums_fused_into >= 0) return traffic;
-  const auto terms = static_cast<std::int64_t>(values_[static_cast<std::size_t>(group.last)].gradient.size());
+  const auto terms = static_cast<std::int64_t>(value(group.last).gradient.size());
   traffic.backward += src + terms * d;
   if (group.sum && group.relu) traffic.backward += stored(group.last);
   if (group.sum || terms > 1) traffic.backward += d;  // stored under the mask
@@ -207,11 +174,10 @@ OpTraffic Program::traffic(int op) const {
   for (const int input : group.inputs) traffic.forward += stored(input);
   traffic.forward += stored(group.last);
   if (!options_.training) return traffic;
-  const auto& terms = values_[static_cast<std::size_t>(group.last)].gradient;
+  const auto& terms = value(group.last).gradient;
   traffic.backward = static_cast<std::int64_t>(terms.size()) * gradient(group.last);
   for (std::size_t input = 0; input < group.inputs.size(); ++input) {
-    if (!values_[static_cast<std::size_t>(group.inputs[input])].gradient.empty())
-      traffic.backward += gradient(group.inputs[input]);
+    if (!value(group.inputs[input]).gradient.empty()) traffic.backward += gradient(group.inputs[input]);
     if (backward_reads_src(graph_, group, input, kLossKeeps)) traffic.backward += stored(group.inputs[input]);
   }
   if (backward_reads_dst(graph_, group, kLossKeeps)) traffic.backward += stored(group.last);

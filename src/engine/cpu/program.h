@@ -3,7 +3,6 @@
 /// A compiled graph: its ops in order, its values, and requests for all its memory, which is not allocated
 /// yet. engine/program.h says when each buffer is in use.
 
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -15,7 +14,7 @@ namespace paceline::engine::cpu {
 class ConvOp;               // conv/plan.h
 class FusedBatchNormStats;  // conv/norm_epilogue.h
 
-class Program {
+class Program : public PlannedGraph<Value> {
  public:
   /// Errors    Error(usage) for impossible options
   /// Requires  a OneThread exists on the calling thread: oneDNN chooses its kernels for one thread
@@ -34,11 +33,7 @@ class Program {
     int mask_by = -1;
   };
 
-  [[nodiscard]] const graph::Graph& graph() const { return graph_; }
-  [[nodiscard]] const graph::Layout& layout() const { return layout_; }
-  [[nodiscard]] const CompileOptions& options() const { return options_; }
   [[nodiscard]] const Tuning& tuning() const { return tuning_; }
-  [[nodiscard]] const MemoryRequests& memory() const { return memory_; }
   [[nodiscard]] std::vector<Entry>& ops() { return ops_; }
   [[nodiscard]] const std::vector<Entry>& ops() const { return ops_; }
 
@@ -51,13 +46,7 @@ class Program {
   [[nodiscard]] graph::MemoryPlan plan() const;
 
  private:
-  [[nodiscard]] int backward_at(int op) const;
-  [[nodiscard]] const graph::Node& node(int index) const {
-    return graph_.nodes[static_cast<std::size_t>(index)];
-  }
-  [[nodiscard]] Value& value(int node) { return values_[static_cast<std::size_t>(node)]; }
   [[nodiscard]] Storage storage_of(const FusedGroup& group) const;
-  void lay_out(const std::vector<FusedGroup>& groups);
   void make_ops(const std::vector<FusedGroup>& groups);
   void fuse_batch_norm_stats();
   void share_masks();
@@ -68,15 +57,8 @@ class Program {
   [[nodiscard]] OpTraffic conv_traffic(int op) const;
   [[nodiscard]] OpTraffic norm_traffic(const Entry& entry) const;
 
-  const graph::Graph graph_;
-  const graph::Layout layout_;
-  const CompileOptions options_;
   const Tuning tuning_;
   const Storage storage_;
-  MemoryRequests memory_;
-  std::deque<Value> values_;                   ///< by node; only groups' outputs are used
-  std::vector<int> op_of_;                     ///< by node: the op that produces its value, else -1
-  std::vector<std::vector<BufferId>> d_srcs_;  ///< by op and input
   std::vector<Entry> ops_;
 };
 

@@ -237,7 +237,7 @@ ConvPlan::ConvPlan(const BuildContext& build, const Value& src, const Value& dst
       block_(whole_or_shard(build, samples_of_block(build, src, dst))),
       forward_(make_kernels<WeightReader>(build, Direction::forward)) {
   if (has_d_src) backward_.emplace(make_kernels<WeightReader>(build, Direction::backward_data));
-  if (!build.options.training || !graph::learns(build.graph, build.node)) return;
+  if (!build.learns()) return;
   gradient_.emplace(make_kernels<WgradKernel>(build, Direction::backward_weights));
   // With float copies, a section of the batch consists of several blocks.
   const int samples = samples_of_chunk(shape_, Direction::backward_weights);

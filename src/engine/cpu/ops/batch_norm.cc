@@ -42,7 +42,7 @@ class BatchNormOp final : public OwnKernelOp, public FusedBatchNormStats {
         rows_(std::int64_t{1} * (a.build.options.batch / groups_) * src_.pixels()),
         is_shared_(a.build.options.batch_norm == BatchNormMode::synchronised &&
                    (a.build.options.world_size > 1 || a.build.options.shard > 0)),
-        shards_(a.build.options.shard > 0 ? a.build.options.batch / a.build.options.shard : 1),
+        shards_(a.build.shards()),
         count_(is_frozen_ ? std::numeric_limits<double>::infinity()
                           : static_cast<double>(rows_) * (is_shared_ ? a.build.options.world_size : 1)),
         epsilon_(a.build.op().as<graph::BatchNorm>()->epsilon),

@@ -22,8 +22,8 @@ class GroupNormOp final : public OwnKernelOp {
         groups_(a.build.op().as<graph::GroupNorm>()->groups),
         epsilon_(a.build.op().as<graph::GroupNorm>()->epsilon),
         batch_(a.build.options.batch),
-        shards_(a.build.options.shard > 0 ? batch_ / a.build.options.shard : 1),
-        learns_(a.build.options.training && graph::learns(a.build.graph, a.build.node)),
+        shards_(a.build.shards()),
+        learns_(a.build.learns()),
         weight_at_(a.build.parameter(0)),
         bias_at_(a.build.parameter(1)),
         shard_sums_(2 * static_cast<std::size_t>(channels_ * shards_)) {

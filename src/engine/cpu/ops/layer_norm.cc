@@ -21,7 +21,7 @@ class RowOp : public OwnKernelOp {
       : OwnKernelOp(a),
         channels_(src_.shape.channels),
         rows_(std::int64_t{1} * a.build.options.batch * src_.pixels()),
-        learns_(a.build.options.training && graph::learns(a.build.graph, a.build.node)),
+        learns_(a.build.learns()),
         weight_at_(a.build.parameter(0)),
         sums_(a.build, parameters * channels_, rows_, channels_) {}
 

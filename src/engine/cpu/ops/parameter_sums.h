@@ -18,7 +18,7 @@ class ParameterSums {
   /// `count`: parameters. `row_elements`: of a row of the batch, which has `rows` rows.
   ParameterSums(const BuildContext& build, int count, std::int64_t rows, std::int64_t row_elements)
       : count_(count),
-        shards_(build.options.shard > 0 ? build.options.batch / build.options.shard : 1),
+        shards_(build.shards()),
         rows_(rows / shards_),
         least_(least_of(row_elements)),
         values_(static_cast<std::size_t>(shards_ * count)) {
