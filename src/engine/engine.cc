@@ -4,6 +4,11 @@
 
 namespace paceline::engine {
 
+const char* name_of(ConvDirection direction) {
+  constexpr const char* kNames[] = {"forward", "backward data", "backward weights"};
+  return kNames[static_cast<int>(direction)];
+}
+
 void check_options(const CompileOptions& options, std::string_view engine) {
   using base::ErrorKind;
   if (options.batch < 1)

@@ -49,6 +49,11 @@ enum class BatchNormMode {
   synchronised,  ///< the batches of all workers, through `reduce_statistics`
 };
 
+/// What a convolution or dense layer computes: dst, d_src or d_weight.
+enum class ConvDirection { forward, backward_data, backward_weights };
+/// "forward", "backward data", "backward weights"
+[[nodiscard]] const char* name_of(ConvDirection direction);
+
 /// Maps each problem of a graph (a convolution or dense layer in one direction) to the algorithm that
 /// computes it. The engine defines both strings. A problem has the same string in every run, since records
 /// and checkpoints hold them.

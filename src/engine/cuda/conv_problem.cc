@@ -36,11 +36,6 @@ int padded_groups(const graph::Node& node, const graph::Conv2d& conv, int channe
 
 }  // namespace
 
-const char* name_of(ConvDirection direction) {
-  constexpr const char* kNames[] = {"forward", "backward data", "backward weights"};
-  return kNames[static_cast<int>(direction)];
-}
-
 AlgorithmRefused::AlgorithmRefused(const ConvProblem& problem, const std::string& algorithm,
                                    const std::string& why)
     : Error(base::ErrorKind::device,

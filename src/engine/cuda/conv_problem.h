@@ -24,9 +24,7 @@ namespace paceline::engine::cuda {
 /// The number of channels in memory: rounded up to a multiple of 8.
 [[nodiscard]] constexpr int padded_channels(int channels) { return (channels + 7) / 8 * 8; }
 
-enum class ConvDirection { forward, backward_data, backward_weights };
-/// "forward", "backward data", "backward weights"
-[[nodiscard]] const char* name_of(ConvDirection direction);
+using engine::ConvDirection;
 
 struct ConvProblem {
   ConvDirection direction = ConvDirection::forward;

@@ -7,12 +7,12 @@
 #include <string>
 
 #include "engine/cpu/tuning.h"
+#include "engine/engine.h"
 #include "graph/ops.h"
 
 namespace paceline::engine::cpu {
 
-enum class Direction { forward, backward_data, backward_weights };
-[[nodiscard]] const char* name_of(Direction direction);  ///< "forward", "backward data", "backward weights"
+using Direction = ConvDirection;
 
 struct ConvShape {
   bool is_dense = false;

@@ -216,7 +216,7 @@ std::optional<std::string> trouble_with(const TileKernels& kernels) {
       for (std::size_t i = 0; i < want.size(); ++i)
         if (!(std::abs(got[i] - want[i]) <= relative * std::abs(want[i]) + 1e-5F * largest))
           return fmt::format("computes wrong results: {} gives {} where {} is right (value {} of {})",
-                             cpu::name_of(direction), got[i], want[i], i, want.size());
+                             name_of(direction), got[i], want[i], i, want.size());
     }
   return std::nullopt;
 }
