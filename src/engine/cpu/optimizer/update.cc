@@ -35,30 +35,24 @@ Update::Update(const graph::Graph& graph, const graph::Layout& layout, const Ker
 UpdateNumbers Update::numbers_of(const graph::Slot& slot, double lr, std::int64_t update) const {
   const auto& parameter = graph_.parameters[static_cast<std::size_t>(slot.parameter)];
   const bool is_weight = parameter.role == graph::Role::weight;
-  const double decay = rule_.weight_decay / parameter.rate;
-  UpdateNumbers n{.momentum = static_cast<float>(rule_.momentum)};
-  if (rule_.kind == UpdateKind::lars) {
-    n.weight_decay = is_weight ? static_cast<float>(decay) : 0.0f;
-    n.lr = static_cast<float>(lr * (is_weight ? lars_rate(slot, decay) : 1));
-    return n;
-  }
-  n.lr = static_cast<float>(lr);
-  n.weight_decay = is_weight || rule_.decay_norm_and_bias ? static_cast<float>(decay) : 0.0f;
-  n.nesterov = rule_.nesterov;
-  n.epsilon = static_cast<float>(rule_.epsilon);
+  const bool decays = is_weight || (rule_.decay_norm_and_bias && !rule_.has_layer_rates());
+  const double decay = decays ? rule_.weight_decay / parameter.rate : 0;
+  const bool is_lamb = rule_.kind == UpdateKind::lamb;
   const double beta1 = rule_.smoothing();
-  n.beta1 = static_cast<float>(beta1);
-  n.beta2 = static_cast<float>(rule_.beta2);
-  n.rest1 = static_cast<float>(1 - beta1);
-  n.rest2 = static_cast<float>(1 - rule_.beta2);
   const auto count = static_cast<double>(update);
-  n.step_size = static_cast<float>(lr / (1 - std::pow(rule_.beta1, count)));
-  n.inverse_root2 = static_cast<float>(1 / std::sqrt(1 - std::pow(rule_.beta2, count)));
-  if (rule_.kind == UpdateKind::lamb) {
-    n.weight_decay = is_weight ? static_cast<float>(decay) : 0.0f;
-    n.step_size = static_cast<float>(1 / (1 - std::pow(rule_.beta1, count)));
-    n.lr = static_cast<float>(lr * (is_weight ? lamb_rate(slot, n) : 1));
-  }
+  UpdateNumbers n{.lr = static_cast<float>(lr),
+                  .momentum = static_cast<float>(rule_.momentum),
+                  .weight_decay = static_cast<float>(decay),
+                  .beta1 = static_cast<float>(beta1),
+                  .beta2 = static_cast<float>(rule_.beta2),
+                  .epsilon = static_cast<float>(rule_.epsilon),
+                  .rest1 = static_cast<float>(1 - beta1),
+                  .rest2 = static_cast<float>(1 - rule_.beta2),
+                  .step_size = static_cast<float>((is_lamb ? 1 : lr) / (1 - std::pow(rule_.beta1, count))),
+                  .inverse_root2 = static_cast<float>(1 / std::sqrt(1 - std::pow(rule_.beta2, count))),
+                  .nesterov = rule_.nesterov};
+  if (is_weight && rule_.has_layer_rates())
+    n.lr = static_cast<float>(lr * (is_lamb ? lamb_rate(slot, n) : lars_rate(slot, decay)));
   return n;
 }
 
