@@ -240,44 +240,37 @@ class Conv2dOp final : public ConvOp {
     for (int part = 0; part < kernel.parts(); ++part) kernel.run(o, part);
   }
 
-  void to_float(const ExecContext& exec, const void* stored, const graph::Shape& shape, Storage storage,
-                int first, int samples, const void* copy) const {
-    exec.typed(storage).to_float(
-        static_cast<const std::byte*>(stored) + first * shape.elements() * bytes_of(storage),
-        static_cast<float*>(const_cast<void*>(copy)), samples * shape.elements());
-  }
-  void from_float(const ExecContext& exec, void* stored, const graph::Shape& shape, Storage storage,
-                  int first, int samples, const void* copy, bool relu) const {
-    exec.typed(storage).from_float(
-        static_cast<const float*>(copy),
-        static_cast<std::byte*>(stored) + first * shape.elements() * bytes_of(storage), relu,
-        samples * shape.elements());
+  /// Both `stored` and `copy` are of `samples` samples.
+  static void to_float(const TypedKernels& kernels, const graph::Shape& shape, int samples,
+                       const void* stored, const void* copy) {
+    kernels.to_float(stored, static_cast<float*>(const_cast<void*>(copy)), samples * shape.elements());
   }
 
   void forward_block(const ExecContext& exec, int chunk, int thread) const {
     const int first = forward_.first(chunk), samples = forward_.size(chunk);
+    const Operands stored = operands(exec, first, thread);
     Operands o = copies(exec, thread);
     o.packed = weights_.packed_forward(exec);
-    to_float(exec, exec.memory.at(src_.buffer), src_.shape, src_.storage, first, samples, o.src);
+    to_float(exec.typed(src_.storage), src_.shape, samples, stored.src, o.src);
     run_all(forward_.kernel(chunk), o);
-    from_float(exec, exec.memory.at(dst_.buffer), dst_.shape, dst_.storage, first, samples, o.dst, relu_);
+    exec.typed(dst_.storage)
+        .from_float(static_cast<const float*>(o.dst), stored.dst, relu_, samples * dst_.shape.elements());
     if (exec.training && dst_sums_ != nullptr)
-      sum_written(exec, dst_sums_->epilogue(exec, Pass::forward, chunk), Pass::forward, samples,
-                  operands(exec, first, thread).dst);
+      sum_written(exec, dst_sums_->epilogue(exec, Pass::forward, chunk), Pass::forward, samples, stored.dst);
   }
 
   void d_src_block(const ExecContext& exec, int chunk, int thread) const {
     const int first = backward_->first(chunk), samples = backward_->size(chunk);
+    const Operands stored = operands(exec, first, thread);
     Operands o = copies(exec, thread);
     o.packed = weights_.packed_backward(exec);
-    to_float(exec, exec.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage, first, samples,
-             o.d_dst);
+    to_float(exec.typed(dst_.gradient_storage), dst_.shape, samples, stored.d_dst, o.d_dst);
     run_all(backward_->kernel(chunk), o);
-    from_float(exec, exec.memory.at(d_src_), src_.shape, src_.gradient_storage, first, samples, o.d_src,
-               false);
+    exec.typed(src_.gradient_storage)
+        .from_float(static_cast<const float*>(o.d_src), stored.d_src, false, samples * src_.shape.elements());
     if (d_src_sums_ != nullptr)
       sum_written(exec, d_src_sums_->epilogue(exec, Pass::backward, chunk), Pass::backward, samples,
-                  operands(exec, first, thread).d_src);
+                  stored.d_src);
     mask_d_src(exec, chunk);
   }
 
@@ -286,10 +279,10 @@ class Conv2dOp final : public ConvOp {
     const Range blocks = range_of(gradient_->count(), number, partial_gradients_);
     for (auto block = static_cast<int>(blocks.begin); block < blocks.end; ++block) {
       const int first = gradient_->first(block), samples = gradient_->size(block);
+      const Operands stored = operands(exec, first, thread);
       Operands o = copies(exec, thread);
-      to_float(exec, exec.memory.at(src_.buffer), src_.shape, src_.storage, first, samples, o.src);
-      to_float(exec, exec.memory.at(dst_.gradient.front()), dst_.shape, dst_.gradient_storage, first, samples,
-               o.d_dst);
+      to_float(exec.typed(src_.storage), src_.shape, samples, stored.src, o.src);
+      to_float(exec.typed(dst_.gradient_storage), dst_.shape, samples, stored.d_dst, o.d_dst);
       const bool is_first = block == blocks.begin;
       float* sum = partial_gradient(exec, number);
       o.d_weight = is_first ? sum : reinterpret_cast<float*>(own(exec, thread, block_d_weight_at_));
