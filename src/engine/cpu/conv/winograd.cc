@@ -1,5 +1,14 @@
-// 3x3 convolutions by Winograd's minimal filtering, and the row in the table of algorithms: what it can
-// compute, when it pays, how it splits a batch. Rounding: docs/decisions/winograd.md.
+// 3x3 convolutions by Winograd's minimal filtering (kernels/winograd/winograd.h), and the row in the table of
+// algorithms: what it can compute, when it pays, how it splits a batch.
+//
+// Blocks of tiles are transformed, multiplied at each of P positions, and transformed back, all of it in the
+// cache. P is 36, or 81 with a stride of 2, where up to 16 positions share one of the 36 matrices of weights.
+// Images may be bf16; between the two transforms they are float.
+//
+// Legend: C channels that come in, K that go out (d_src: the other way round), T tiles of a block.
+//   v [P][T][C] the tiles · u [36][panel][C][32] the weights · m [P][T][K] their products
+//
+// Rounding: docs/decisions/winograd.md.
 
 #include "engine/cpu/conv/winograd_tiles.h"
 
@@ -18,23 +27,12 @@
 #include "engine/cpu/kernels/transpose/transpose.h"
 
 namespace paceline::engine::cpu {
-
-// 3x3 convolutions by Winograd's minimal filtering (kernels/winograd/winograd.h): blocks of tiles are
-// transformed, multiplied at each of P positions, and transformed back, all of it in the cache. P is 36, or
-// 81 with a stride of 2, where up to 16 positions share one of the 36 matrices of weights. Images may be
-// bf16; between the two transforms they are float.
-//
-// Legend: C channels that come in, K that go out (d_src: the other way round), T tiles of a block.
-//   v [P][T][C] the tiles · u [36][panel][C][32] the weights · m [P][T][K] their products
-//
-// Rounding: docs/decisions/winograd.md.
-
 namespace {
 
 using namespace winograd;
 
-constexpr std::int64_t kNearBytes =
-    1 << 20;  ///< of weights: they stay in the second-level cache from block to block
+/// Of weights: they stay in the second-level cache from block to block.
+constexpr std::int64_t kNearBytes = 1 << 20;
 
 class WinogradReader final : public WeightReader, private WinogradTiles {
  public:
