@@ -216,20 +216,14 @@ const ConvAlgorithm* winner(const ConvProblem& problem, std::span<const ConvAlgo
 std::span<const DefaultTable> default_tables() { return kTables; }
 
 const DefaultTable* table_for(const ProcessorKind& kind, std::span<const DefaultTable> tables) {
-  const DefaultTable* best = nullptr;
-  int best_rank = 0;
-  for (const DefaultTable& table : tables) {
-    if (table.units != kind.units) continue;
-    const bool is_vendors = table.vendor == kind.vendor;
-    if (!is_vendors && !table.is_for_other_vendors) continue;
-    const bool is_familys = is_vendors && table.family == kind.family;
-    const bool is_exact = is_familys && table.model == kind.model;
-    const int rank = is_exact ? 4 : is_familys ? 3 : is_vendors ? 2 : 1;
-    if (rank <= best_rank) continue;
-    best = &table;
-    best_rank = rank;
-  }
-  return best;
+  const auto rank = [&](const DefaultTable& table) {
+    if (table.units != kind.units) return 0;
+    if (table.vendor != kind.vendor) return table.is_for_other_vendors ? 1 : 0;
+    if (table.family != kind.family) return 2;
+    return table.model != kind.model ? 3 : 4;
+  };
+  const auto best = std::ranges::max_element(tables, {}, rank);
+  return best == tables.end() || rank(*best) == 0 ? nullptr : &*best;
 }
 
 int distance(const DefaultRow& row, const ConvProblem& problem) {
