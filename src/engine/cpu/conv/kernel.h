@@ -10,6 +10,7 @@
 /// Requires  a OneThread (parallel.h) exists on each thread that calls run()
 /// Threads   any number of threads may call run() at once, each with its own scratchpad and part
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -32,6 +33,12 @@ struct Operands {
   float* d_bias = nullptr;
   void* scratchpad = nullptr;
   const Epilogue* epilogue = nullptr;  ///< or null; only for a WeightReader with has_epilogue()
+
+  /// The scratchpad from `bytes` on.
+  template <typename T>
+  [[nodiscard]] T* scratch_at(std::int64_t bytes) const {
+    return reinterpret_cast<T*>(static_cast<std::byte*>(scratchpad) + bytes);
+  }
 };
 
 /// A rectangle of the weights: a range of output channels (rows of PyTorch's order) and a range of input

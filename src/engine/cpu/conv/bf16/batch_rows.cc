@@ -38,7 +38,7 @@ constexpr std::int64_t kBandBytes = 768 << 10;
 constexpr std::int64_t kGroupBytes = 320 << 10;  ///< of packed weights
 // How a single chunk is divided into parts: at least so many rows, since each part also packs the rows around
 // it; at least so many blocks of output channels, since each part packs the whole image.
-constexpr int kPartRows = 14, kPartBlocks = 4, kMostShares = 16;
+constexpr int kPartRows = 14, kPartBlocks = 4;
 
 class BatchRowsKernel final : public Bf16WeightReader {
  public:
@@ -120,7 +120,7 @@ class BatchRowsKernel final : public Bf16WeightReader {
 
   void multiply_band(const Operands& o, const Band& band, Range wanted) const {
     const int rows = rows_of(band.samples), width = window_.to.width;
-    auto* operands = reinterpret_cast<Operand*>(static_cast<std::byte*>(o.scratchpad) + operands_at());
+    auto* operands = o.scratch_at<Operand>(operands_at());
     for (std::int64_t block = wanted.begin; block < wanted.end; block += group_) {
       const Range blocks{.begin = block, .end = std::min(block + group_, wanted.end)};
       for (auto y = static_cast<int>(band.rows.begin); y < band.rows.end; ++y) {
@@ -145,7 +145,7 @@ class BatchRowsKernel final : public Bf16WeightReader {
   void compute_pixels(const Operands& o, int first, int samples, const Pixels& here,
                       std::span<const Operand> operands) const {
     const int channels = window_.to.channels, rows = rows_of(samples);
-    auto* sums = reinterpret_cast<float*>(static_cast<std::byte*>(o.scratchpad) + sums_at());
+    auto* sums = o.scratch_at<float>(sums_at());
     const auto write = type_ == Storage::f32 ? kernels_.write_f32 : kernels_.write_bf16;
     const std::int64_t at =
         (first * pixels() + std::int64_t{1} * here.y * window_.to.width + here.x) * channels;

@@ -39,10 +39,7 @@ namespace {
 using namespace tiles;
 
 constexpr int kMostImages = 4;
-/// read again for every strip, so they must stay in a near cache
-constexpr std::int64_t kMostWeightBytes = 1280 << 10;
-constexpr std::int64_t kMostGroupBytes = 512 << 10;  ///< beside them
-constexpr int kMostShares = 16;                      ///< of a single chunk
+constexpr std::int64_t kMostGroupBytes = 512 << 10;  ///< beside the weights
 
 int images_for(int width) { return kHalf / std::gcd(kHalf, width); }
 
@@ -214,7 +211,7 @@ class PackedImagesKernel final : public Bf16WeightReader {
                 .b_depth = tap_elements(),
                 .b_row = window_.kernel_width * tap_elements(),
                 .bias = has_bias_ ? o.bias : nullptr,
-                .sums = reinterpret_cast<float*>(static_cast<std::byte*>(o.scratchpad) + sums_at()),
+                .sums = o.scratch_at<float>(sums_at()),
                 .to_steps = group.steps,
                 .rest = &rest,
                 .taken = taken};

@@ -35,9 +35,7 @@ namespace {
 using namespace tiles;
 
 constexpr int kMostKernel = 7;
-/// read again for every strip, so they must stay in a near cache
-constexpr std::int64_t kMostWeightBytes = 1280 << 10;
-constexpr int kPartRows = 8, kMostShares = 16;  ///< of a single chunk
+constexpr int kPartRows = 8;  ///< of a single chunk
 
 class PixelRowsKernel final : public Bf16WeightReader {
  public:
@@ -135,7 +133,7 @@ class PixelRowsKernel final : public Bf16WeightReader {
                 .b_block = window_.taps() * tap_elements(),
                 .blocks = out_blocks_,
                 .bias = has_bias_ ? o.bias : nullptr,
-                .sums = reinterpret_cast<float*>(static_cast<std::byte*>(o.scratchpad) + sums_at()),
+                .sums = o.scratch_at<float>(sums_at()),
                 .to_steps = steps_.data(),
                 .rest = &rest,
                 .taken = taken};

@@ -37,6 +37,10 @@ struct NextStrip {
 /// multiplies with; at each it prefetches an equal number of cache lines.
 void fetch_next(tiles::Strip& strip, std::int64_t visits, const NextStrip& next);
 
+/// Of the weights that strips read again each time, so that they must stay in a near cache.
+constexpr std::int64_t kMostWeightBytes = 1280 << 10;
+constexpr int kMostShares = 16;  ///< of a single chunk
+
 class Bf16WeightReader : public WeightReader {
  public:
   [[nodiscard]] std::int64_t packed_bytes() const final {

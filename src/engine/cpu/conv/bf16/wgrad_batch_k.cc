@@ -172,7 +172,7 @@ class WgradBatchKKernel final : public WgradKernel {
     return static_cast<std::uint16_t*>(o.scratchpad);
   }
   [[nodiscard]] std::uint16_t* dst_of(const Operands& o) const {
-    return reinterpret_cast<std::uint16_t*>(static_cast<std::byte*>(o.scratchpad) + dst_at());
+    return o.scratch_at<std::uint16_t>(dst_at());
   }
 
   /// Of a band's blocks of samples.
@@ -214,7 +214,7 @@ class WgradBatchKKernel final : public WgradKernel {
   }
 
   void multiply_band(const Operands& o, Range blocks, const Band& band, bool adds) const {
-    auto* operands = reinterpret_cast<Operand*>(static_cast<std::byte*>(o.scratchpad) + operands_at());
+    auto* operands = o.scratch_at<Operand>(operands_at());
     const int step = has_neighbours_ ? window_.kernel_width : 1;  // taps at a time
     std::vector<int> counts(static_cast<std::size_t>(window_.taps()));
     const auto list = [&](int tap) { return operands + tap * band_pixels(); };

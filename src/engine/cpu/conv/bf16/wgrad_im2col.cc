@@ -74,9 +74,9 @@ class WgradIm2colKernel final : public WgradKernel {
       Operands own{.src = o.scratchpad,
                    .d_dst = static_cast<const std::uint16_t*>(o.d_dst) +
                             std::int64_t{1} * bands_.first(band) * s_.dst.channels,
-                   .d_weight = band == 0 ? o.d_weight : at<float>(o, sums_at()),
-                   .d_bias = band == 0 ? o.d_bias : at<float>(o, bias_at()),
-                   .scratchpad = at<std::byte>(o, inner_at())};
+                   .d_weight = band == 0 ? o.d_weight : o.scratch_at<float>(sums_at()),
+                   .d_bias = band == 0 ? o.d_bias : o.scratch_at<float>(bias_at()),
+                   .scratchpad = o.scratch_at<std::byte>(inner_at())};
       for (int part = 0; part < kernel.parts(); ++part) kernel.run(own, part);
       if (band == 0) continue;
       own_.accumulate(own.d_weight, o.d_weight, packed_bytes() / 4);
@@ -108,10 +108,6 @@ class WgradIm2colKernel final : public WgradKernel {
   }
   [[nodiscard]] std::int64_t sums_at() const { return inner_at() + whole_lines(bands_.scratchpad_bytes()); }
   [[nodiscard]] std::int64_t bias_at() const { return sums_at() + whole_lines(packed_bytes()); }
-  template <typename T>
-  [[nodiscard]] static T* at(const Operands& o, std::int64_t bytes) {
-    return reinterpret_cast<T*>(static_cast<std::byte*>(o.scratchpad) + bytes);
-  }
 
   /// Unfolds pixels [first, first + count) of d_dst, counted over all samples, into the scratchpad.
   void unfold(const Operands& o, std::int64_t first, std::int64_t count) const {
@@ -120,7 +116,7 @@ class WgradIm2colKernel final : public WgradKernel {
     image += first / s_.dst_pixels() * s_.src.elements();
     auto y = static_cast<int>(first % s_.dst_pixels()) / s_.dst.width;
     auto x = static_cast<int>(first % s_.dst_pixels()) % s_.dst.width;
-    auto* to = at<std::uint16_t>(o, 0);
+    auto* to = o.scratch_at<std::uint16_t>(0);
     for (; count > 0; --count, to += row_) {
       unfold_pixel(image, end, y * s_.stride - s_.padding, x * s_.stride - s_.padding, to);
       if (++x < s_.dst.width) continue;

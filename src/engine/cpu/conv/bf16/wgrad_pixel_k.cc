@@ -138,15 +138,11 @@ class WgradPixelKKernel final : public WgradKernel {
   [[nodiscard]] std::int64_t dst_at() const { return 2 * in_halves_ * src_half(); }
   [[nodiscard]] std::int64_t near_at() const { return dst_at() + 2 * 2 * part_blocks_ * dst_half(); }
   [[nodiscard]] std::int64_t rows_at() const { return near_at() + 4 * 2 * kPairSums; }
-  template <typename T>
-  [[nodiscard]] static T* at(const Operands& o, std::int64_t bytes) {
-    return reinterpret_cast<T*>(static_cast<std::byte*>(o.scratchpad) + bytes);
-  }
   [[nodiscard]] std::uint16_t* src_slot(const Operands& o, int group, std::int64_t row) const {
-    return at<std::uint16_t>(o, 0) + (group * ring_ + row % ring_) * src_row_elements();
+    return o.scratch_at<std::uint16_t>(0) + (group * ring_ + row % ring_) * src_row_elements();
   }
   [[nodiscard]] std::uint16_t* dst_slot(const Operands& o, int group, std::int64_t row) const {
-    return at<std::uint16_t>(o, dst_at()) + (group * band_ + row) * dst_row_elements();
+    return o.scratch_at<std::uint16_t>(dst_at()) + (group * band_ + row) * dst_row_elements();
   }
 
   /// From the image's columns `phase`, `phase` + stride ... counted from the padding's first, to lines.
@@ -165,7 +161,7 @@ class WgradPixelKKernel final : public WgradKernel {
 
   /// Writes zeros where src has no columns; once is enough.
   void clear_edges(const Operands& o) const {
-    auto* row = at<std::uint16_t>(o, 0);
+    auto* row = o.scratch_at<std::uint16_t>(0);
     for (std::int64_t i = 0; i < std::int64_t{1} * in_halves_ * groups_ * ring_; ++i)
       for (int phase = 0; phase < s_.stride; ++phase, row += phase_elements()) {
         const Columns here = columns_of(phase);
@@ -216,7 +212,7 @@ class WgradPixelKKernel final : public WgradKernel {
   }
 
   void multiply(const Operands& o, Range blocks, const Band& band, bool adds, PairRest& rest) const {
-    auto* rows = at<Operand>(o, rows_at());
+    auto* rows = o.scratch_at<Operand>(rows_at());
     const int stride = groups_ * band_;
     std::array<int, kPairTaps> counts{};
     for (int i = 0; i < s_.kernel; ++i)
@@ -224,7 +220,7 @@ class WgradPixelKKernel final : public WgradKernel {
     PairVisit visit{.tiles = tiles_,
                     .a_half = dst_half(),
                     .adds = adds,
-                    .near_sums = at<float>(o, near_at()),
+                    .near_sums = o.scratch_at<float>(near_at()),
                     .rest = &rest};
     for (int j = 0; j < kPairTaps; ++j)
       visit.b_tap[static_cast<std::size_t>(j)] =
