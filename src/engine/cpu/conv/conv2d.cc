@@ -1,7 +1,5 @@
-// Convolutions and dense layers, in one of two ways: kernels work on the stored values directly; or, for bf16
-// on machines without bf16 units and if no algorithm is used that converts bf16 itself, on float copies of a
-// block of samples at a time, which stay in the cache. Either way storage is bf16, sums are float, and the
-// weights are rounded to bf16 once an update.
+// Convolutions and dense layers, on stored values or on float copies of a block of samples at a time
+// (plan.h). Either way sums are float, and a bf16 run rounds the weights to bf16 once an update.
 //
 // A direction is cut into chunks of samples (batch_split.h), which are the tasks of the threads. Weight
 // gradients are summed over a few sections of the batch, each into its own array, and the arrays are added in

@@ -72,18 +72,13 @@ class WeightReader : public ConvKernel {
   [[nodiscard]] virtual bool packs_tiles() const { return false; }
   /// Packs one tile. Meanwhile it prefetches the elements of `next` that have the same offsets as the tile's
   /// in `weights`; null: none.
-  virtual void pack_tile(const float* weights, const WeightTile& tile, const float* next,
-                         void* packed) const {
-    (void)weights, (void)tile, (void)next, (void)packed;
-  }
+  virtual void pack_tile(const float* /*weights*/, const WeightTile& /*tile*/, const float* /*next*/,
+                         void* /*packed*/) const {}
   /// Whether `packed` holds the weights themselves in another order: the caller can then round them to bf16
   /// in place. Otherwise pack() rounds them if the shape is `in_blocks`.
   [[nodiscard]] virtual bool packs_plainly() const { return true; }
   /// Whether pack() writes the same bytes as that of `other`: one copy then serves both.
-  [[nodiscard]] virtual bool packs_like(const WeightReader& other) const {
-    (void)other;
-    return false;
-  }
+  [[nodiscard]] virtual bool packs_like(const WeightReader& /*other*/) const { return false; }
   /// Whether run() computes the sums of an epilogue itself. Otherwise the op computes them from the rows just
   /// written, while these are in the cache (norm_epilogue.h).
   [[nodiscard]] virtual bool has_epilogue() const { return false; }
@@ -98,9 +93,7 @@ class WgradKernel : public ConvKernel {
   /// many elements as the weights and unpack_tile() works.
   [[nodiscard]] virtual std::string tile_order() const { return ""; }
   /// Converts one tile of the result to rows [out][in][tap] of that tile alone, which the caller reads next.
-  virtual void unpack_tile(const float* packed, const WeightTile& tile, float* d_rows) const {
-    (void)packed, (void)tile, (void)d_rows;
-  }
+  virtual void unpack_tile(const float* /*packed*/, const WeightTile& /*tile*/, float* /*d_rows*/) const {}
 };
 
 }  // namespace paceline::engine::cpu

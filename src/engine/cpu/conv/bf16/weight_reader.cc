@@ -53,8 +53,6 @@ void pack_tile_weights(const TileWindow& window, const TileKernels& kernels, con
     }
 }
 
-using namespace tiles;
-
 StripStats strip_stats(const Epilogue& e, const void* product, int channels) {
   StripStats taken{.sums = e.sums, .other = e.sums + channels, .mean = e.shift};
   if (e.what == Epilogue::Sums::moments) return taken;
