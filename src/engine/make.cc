@@ -153,8 +153,10 @@ constexpr DeviceRow kGhost{"ghost",    false,  false, ghost::compile, ghost::pla
 
 /// All engines. A new one is a row here and a folder beside reference/.
 constexpr DeviceRow kEngines[] = {
-    {"cpu", false, false, cpu::compile, cpu::plan, cpu::prepare,
-     [](std::optional<int>) { return cpu::auto_precision(); }, nullptr},
+    {"cpu", false, false,
+     [](const graph::Graph& graph, const CompileOptions& options) { return cpu::compile(graph, options); },
+     [](const graph::Graph& graph, const CompileOptions& options) { return cpu::plan(graph, options); },
+     cpu::prepare, [](std::optional<int>) { return cpu::auto_precision(); }, nullptr},
     {"reference", false, false, reference::compile, reference::plan, nothing_to_prepare, fp32_alone, nullptr},
     {"cuda", true, true, gpu::compile, gpu::plan, gpu::prepare, gpu::auto_precision, gpu::info,
      gpu::open_memory, gpu::open_source},

@@ -305,16 +305,10 @@ std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions&
   const OneThread one_thread;  // oneDNN chooses its primitives for the number of threads that will call them
   return std::make_unique<CpuEngine>(graph, options, tuning);
 }
-std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options) {
-  return compile(graph, options, Tuning{});
-}
 
 graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options, const Tuning& tuning) {
   const OneThread one_thread;
   return Program(graph, options, tuning).plan();
-}
-graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {
-  return plan(graph, options, Tuning{});
 }
 
 AutoPrecision auto_precision() {

@@ -22,13 +22,11 @@ namespace paceline::engine::cpu {
 ///
 /// Errors   Error(usage) for impossible options; Error(device) when memory is refused
 [[nodiscard]] std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options,
-                                              const Tuning& tuning);
-[[nodiscard]] std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options);
+                                              const Tuning& tuning = {});
 
 /// Exactly the memory that compile() would allocate. Allocates nothing large itself.
 [[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options,
-                                     const Tuning& tuning);
-[[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options);
+                                     const Tuning& tuning = {});
 
 /// engine::prepare() (engine/make.h) for this engine, in engine.cc.
 [[nodiscard]] PreparedKernels prepare(const graph::Graph& graph, const CompileOptions& options,
