@@ -62,7 +62,6 @@ struct OpTraffic {
   std::int64_t forward = 0;
   std::int64_t backward = 0;  ///< convolutions: d_src alone
   std::int64_t d_weight = 0;  ///< convolutions only
-  [[nodiscard]] std::int64_t all() const { return forward + backward + d_weight; }
 };
 
 /// How an op can apply the mask of the ReLU that made its source to d_src (Value::gradient_comes_masked).
