@@ -85,8 +85,6 @@ class Optimizer {
   [[nodiscard]] const T* at(std::int64_t offset) const {
     return reinterpret_cast<const T*>(memory_at_ + offset);
   }
-  template <typename T>
-  void put_layers(const Arena& arena);
   template <typename Rule>
   void launch(const double* rates) const;
   /// Whether an update is left out: on the device, not 0.
