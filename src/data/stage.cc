@@ -92,9 +92,7 @@ class StageList {
       return static_cast<std::size_t>(found - places_.begin());
     }
     constexpr std::size_t kDigits = 8;
-    base::Sha256 hash;
-    const std::string where = whole.string();
-    hash.update(std::as_bytes(std::span(where)));
+    const auto hash = base::sha256_of_text(whole.string());
     auto name = whole.filename().string();
     std::ranges::replace_if(
         name, [](char c) { return std::string_view(",:{}*?[]").find(c) != std::string_view::npos; }, '_');
@@ -102,7 +100,7 @@ class StageList {
     if (is_whole && !below.empty() && *below.begin() != "..")
       base::fail(ErrorKind::usage, "--to {}: is inside of {}, which is to be copied; name another directory",
                  to_.string(), whole.string());
-    places_.push_back({whole, to_ / fmt::format("{}-{}", name, hash.digits().substr(0, kDigits)), is_whole});
+    places_.push_back({whole, to_ / fmt::format("{}-{}", name, hash.substr(0, kDigits)), is_whole});
     return places_.size() - 1;
   }
 
