@@ -143,12 +143,9 @@ std::optional<std::string> without_groups(std::string_view text) {
 std::optional<Number> read_number(std::string_view text) {
   const auto plain = without_groups(text);
   if (!plain || plain->empty()) return std::nullopt;
-  const char* begin = plain->data() + (plain->front() == '+' ? 1 : 0);
-  const char* const end = plain->data() + plain->size();
-  double value = 0;
-  const auto [behind, failed] = std::from_chars(begin, end, value);
-  if (failed != std::errc() || behind != end || !std::isfinite(value)) return std::nullopt;
-  return Number{value, half_unit_of(*plain), std::string(text)};
+  const auto value = base::to_number<double>(std::string_view(*plain).substr(plain->front() == '+' ? 1 : 0));
+  if (!value || !std::isfinite(*value)) return std::nullopt;
+  return Number{*value, half_unit_of(*plain), std::string(text)};
 }
 
 std::optional<Number> Row::number(Column column) const {

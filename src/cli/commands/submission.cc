@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/csv.h"
 #include "base/error.h"
@@ -18,11 +17,7 @@ using base::ErrorKind;
 
 constexpr const char* kWholeName = "file";
 
-bool is_number(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
+bool is_number(const std::string& text) { return base::to_number<double>(text).has_value(); }
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 

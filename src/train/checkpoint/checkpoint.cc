@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <system_error>
 
@@ -58,11 +57,8 @@ std::span<T> part_of(std::span<T> flat, const graph::Slot& slot) {
 std::optional<std::int64_t> update_of(const fs::path& path) {
   const std::string name = path.filename().string();
   if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
-  std::int64_t update = 0;
-  const char* end = name.data() + name.size() - kSuffix.size();
-  const auto result = std::from_chars(name.data() + kPrefix.size(), end, update);
-  if (result.ec != std::errc{} || result.ptr != end) return std::nullopt;
-  return update;
+  return base::to_number<std::int64_t>(
+      name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size()));
 }
 
 fs::path checkpoint_path(const fs::path& directory, std::int64_t update) {
