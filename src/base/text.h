@@ -94,6 +94,10 @@ template <typename Bytes>
 
 /// Columns that `text` needs on a terminal: code points of UTF-8.
 [[nodiscard]] std::size_t display_width(std::string_view text);
+/// `text` without blanks, tabs and line ends at both ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+/// Takes the first line off `text`, and returns it without its end, "\n" or "\r\n".
+[[nodiscard]] std::string_view take_line(std::string_view& text);
 /// The lines of `text`, without their ends; the last one may have none.
 [[nodiscard]] std::vector<std::string> lines_of(std::string_view text);
 /// The words between blanks and line ends.
