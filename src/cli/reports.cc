@@ -65,9 +65,7 @@ std::optional<std::string> text_of_file(const fs::path& file) {
 
 /// Whether it is the folder for records of another machine or program, which a study's own report leaves out.
 bool is_set_aside(const fs::path& directory) {
-  std::error_code unreadable;
-  return directory.filename() == study::kSetAside &&
-         fs::is_directory(directory.parent_path() / "records", unreadable);
+  return directory.filename() == study::kSetAside && base::is_folder(directory.parent_path() / "records");
 }
 
 /// Whether it belongs to a search, whose trainings are kept until it has chosen, and whose rungs have records
@@ -142,8 +140,7 @@ void look_into(const fs::path& directory, RecordPaths& found) {
 RecordPaths look_for_records(const std::vector<fs::path>& paths) {
   RecordPaths found;
   for (const auto& path : paths) {
-    std::error_code unreadable;
-    if (!fs::exists(path, unreadable))
+    if (!base::is_there(path))
       base::fail(ErrorKind::data,
                  "{}: there is no such record or directory; train and study name theirs at the end",
                  path.string());
@@ -321,14 +318,14 @@ void require_output_directory(const fs::path& path) {
   base::end_of_links(path);
   std::error_code unknown;
   auto there = fs::absolute(path, unknown);
-  while (!fs::exists(there, unknown) && there != there.parent_path()) there = there.parent_path();
-  const int reason = !fs::is_directory(there, unknown)           ? ENOTDIR
+  while (!base::is_there(there) && there != there.parent_path()) there = there.parent_path();
+  const int reason = !base::is_folder(there)                     ? ENOTDIR
                      : ::access(there.c_str(), W_OK | X_OK) != 0 ? errno
                                                                  : 0;
   if (reason != 0)
     base::fail(ErrorKind::data, "--out {}: cannot be written to: {}; give another directory", path.string(),
                std::error_code(reason, std::generic_category()).message());
-  if (fs::is_directory(path, unknown)) const OutputDirectory free(path);  // which makes nothing then
+  if (base::is_folder(path)) const OutputDirectory free(path);  // which makes nothing then
 }
 
 OutputDirectory::~OutputDirectory() {

@@ -59,8 +59,7 @@ std::size_t digits_in(std::string_view text) {
 
 void require_output(const fs::path& file, std::string_view option) {
   base::require_directory_of(file, option);
-  std::error_code unknown;
-  if (file.empty() || !fs::is_regular_file(file, unknown)) return;
+  if (file.empty() || !base::is_file(file)) return;
   if (const auto what = precious(file))
     base::fail(base::ErrorKind::data,
                "{} {}: the file that exists there is {}, and would be lost; give another file", option,

@@ -30,9 +30,8 @@ std::filesystem::path certificate_file(const Environment& environment, const std
   constexpr std::array kUsual{"etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt",
                               "etc/ssl/ca-bundle.pem", "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
                               "etc/ssl/cert.pem"};
-  std::error_code ignored;
   for (const char* file : kUsual)
-    if (std::filesystem::is_regular_file(root / file, ignored)) return root / file;
+    if (base::is_file(root / file)) return root / file;
   return {};
 }
 

@@ -175,8 +175,8 @@ Got get(const Package& package, const fs::path& cache, const DownloadOptions& op
   const fs::path read = package.read_in_place.empty() ? directory : directory / package.read_in_place;
   const std::string spec = package.format + ":" + read.string();
   std::error_code error;
-  if (fs::exists(directory, error)) {
-    if (fs::is_regular_file(directory / kNote, error) && base::read_file(directory / kNote) == note)
+  if (base::is_there(directory)) {
+    if (base::is_file(directory / kNote) && base::read_file(directory / kNote) == note)
       return {.directory = directory, .spec = spec, .was_there = true};
     base::fail(ErrorKind::data,
                "{} exists already, but 'data get' did not make it; give another folder with --cache, or "
@@ -190,7 +190,7 @@ Got get(const Package& package, const fs::path& cache, const DownloadOptions& op
     base::fail(ErrorKind::data, "{}: cannot be made: {}; give another folder with --cache",
                downloads.string(), error.message());
   for (const auto& file : package.files)
-    if (!fs::exists(downloads / file.name, error)) download(file, downloads / file.name, options);
+    if (!base::is_there(downloads / file.name)) download(file, downloads / file.name, options);
   const Draft draft(cache / fmt::format("{}.{}.part", package.directory, ::getpid()));
   for (const auto& file : package.files)
     if (file.name.ends_with(".tar"))

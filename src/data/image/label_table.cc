@@ -236,10 +236,9 @@ LabelColumns label_columns(const LabelTable& table) {
 
 std::vector<FoundTable> find_label_tables(const fs::path& folder) {
   std::vector<fs::path> paths;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none))
+  for (const auto& entry : base::entries_of(folder))
     if (const auto ending = base::lower_case(entry.path().extension().string());
-        (ending == ".csv" || ending == ".tsv") && entry.is_regular_file(none))
+        (ending == ".csv" || ending == ".tsv") && base::is_file(entry.path()))
       paths.push_back(entry.path());
   std::ranges::sort(paths);
   std::vector<FoundTable> found;

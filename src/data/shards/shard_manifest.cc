@@ -169,8 +169,7 @@ OpenedIndex open_shard_index(std::span<const fs::path> paths, const std::string&
   std::optional<ShardIndex> before;
   std::string why;
   for (const auto& place : places) {
-    std::error_code unknown;
-    if (!fs::is_regular_file(place, unknown)) continue;
+    if (!base::is_file(place)) continue;
     try {
       before = shard_index_from(base::read_regular_file(place, kLongestManifest));
     } catch (const base::Error&) {

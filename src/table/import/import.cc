@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 
 namespace paceline::table {
@@ -16,8 +17,7 @@ void GzFile::Close::operator()(void* file) const { gzclose(static_cast<gzFile>(f
 
 GzFile::GzFile(const std::filesystem::path& path) {
   // A folder can be opened, but reads as an empty file.
-  if (std::error_code none; !std::filesystem::is_directory(path, none))
-    file_.reset(gzopen(path.c_str(), "rb"));
+  if (!base::is_folder(path)) file_.reset(gzopen(path.c_str(), "rb"));
   if (!file_)
     base::fail(base::ErrorKind::data, "{}: cannot be read; is it there, and yours to read?", path.string());
   gzbuffer(static_cast<gzFile>(file_.get()), static_cast<unsigned>(buffer_.size()));

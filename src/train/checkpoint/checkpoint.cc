@@ -71,10 +71,8 @@ fs::path best_checkpoint_path(const fs::path& directory, std::int64_t update) {
 
 std::vector<fs::path> checkpoints_in(const fs::path& directory) {
   std::vector<fs::path> paths;
-  std::error_code missing;  // no directory: no checkpoints
-  for (fs::directory_iterator entry(directory, missing), end; !missing && entry != end;
-       entry.increment(missing))
-    if (update_of(entry->path())) paths.push_back(entry->path());
+  for (const auto& entry : base::entries_of(directory))
+    if (update_of(entry.path())) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end(),
             [](const auto& a, const auto& b) { return *update_of(a) > *update_of(b); });
   return paths;
