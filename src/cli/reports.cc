@@ -267,13 +267,11 @@ OutputDirectory::OutputDirectory(const fs::path& path) : path_(path) {
   if (failed)
     base::fail(ErrorKind::data, "--out {}: cannot be written to: {}; give another directory", path.string(),
                failed.message());
-  lock_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ >= 0 && !lock_it()) {
-    ::close(lock_);
+  lock_ = base::Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (lock_.is_open() && !lock_it())
     base::fail(ErrorKind::usage,
                "--out {}: another run is writing to it; wait for its end, or give another --out",
                path.string());
-  }
 }
 
 /// `runs` and `serve` hold the lock for a moment when they check whether a run is in progress, so this
@@ -283,7 +281,7 @@ bool OutputDirectory::lock_it() const {
   constexpr auto kBetween = std::chrono::milliseconds(20);
   for (int look = 0; look < kLooks; ++look) {
     if (look > 0) std::this_thread::sleep_for(kBetween);
-    if (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
   }
   return false;
 }
@@ -291,16 +289,16 @@ bool OutputDirectory::lock_it() const {
 std::string OutputDirectory::follow() {
   struct stat held {
   }, named{};
-  if (lock_ < 0 || ::fstat(lock_, &held) != 0) return "";
+  if (!lock_.is_open() || ::fstat(lock_.get(), &held) != 0) return "";
   if (::stat(path_.c_str(), &named) == 0 && named.st_dev == held.st_dev && named.st_ino == held.st_ino)
     return "";
   const char* const what = held.st_nlink == 0 ? "removed" : "moved";
   std::error_code failed;  // the next write says what is wrong
   base::end_of_links(path_);
   fs::create_directories(path_, failed);
-  const int made_again = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (made_again < 0) return "";
-  ::close(std::exchange(lock_, made_again));
+  base::Descriptor made_again(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!made_again.is_open()) return "";
+  lock_ = std::move(made_again);
   if (!lock_it())
     base::fail(
         ErrorKind::data,
@@ -332,7 +330,6 @@ OutputDirectory::~OutputDirectory() {
   std::error_code not_empty;
   if (made_ && holds_only_events(path_)) fs::remove(path_ / measure::kEventsFile, not_empty);
   if (made_) fs::remove(path_, not_empty);
-  if (lock_ >= 0) ::close(lock_);
 }
 
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where) {

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "analysis/compare/operating_point.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -45,12 +45,10 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
 /// Whether a program of this host is writing to the run: it then holds a lock on the directory
 /// (OutputDirectory).
 bool is_locked(const fs::path& directory) {
-  const int opened = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (opened < 0) return false;
+  const base::Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open()) return false;
   // A shared lock, so that two readers do not mistake each other for a run. It is released at once.
-  const bool locked = ::flock(opened, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(opened);
-  return locked;
+  return ::flock(opened.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 std::string whole(std::int64_t value) { return report::integer(static_cast<double>(value)); }
