@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -91,6 +92,14 @@ template <typename Bytes>
 
 /// An estimated time: "42 s", "25 min", "1.5 h".
 [[nodiscard]] std::string rough_time(double seconds);
+
+/// What `get`, a member for example, gives of each of `values`: their names, say.
+template <typename Values, typename Get>
+[[nodiscard]] std::vector<std::string> texts_of(const Values& values, Get get) {
+  std::vector<std::string> texts;
+  for (const auto& value : values) texts.emplace_back(std::invoke(get, value));
+  return texts;
+}
 
 /// Columns that `text` needs on a terminal: code points of UTF-8.
 [[nodiscard]] std::size_t display_width(std::string_view text);

@@ -73,10 +73,8 @@ void Submission::read_sample() {
   for (const auto& cell : lines.front()) named.push_back({.name = cell.text, .stands_for = {}});
   if (columns_.empty()) columns_ = named;
   if (!std::ranges::equal(columns_, named, {}, &Column::name, &Column::name)) {
-    std::vector<std::string> names;
-    for (const auto& column : named) names.push_back(column.name);
     base::fail(ErrorKind::usage, "--columns: the columns of {} are {}; write these, with =CLASS where needed",
-               where, fmt::join(names, ","));
+               where, fmt::join(base::texts_of(named, &Column::name), ","));
   }
   has_numbers_ = true;
   for (std::size_t i = 1; i < lines.size(); ++i) {

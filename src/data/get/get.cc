@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "data/image/tar.h"
 
 namespace paceline::data {
@@ -155,11 +156,7 @@ const std::vector<Package>& packages() {
   return table;
 }
 
-std::vector<std::string> package_names() {
-  std::vector<std::string> names;
-  for (const Package& package : packages()) names.push_back(package.name);
-  return names;
-}
+std::vector<std::string> package_names() { return base::texts_of(packages(), &Package::name); }
 
 std::string how_to_get(const std::string& name) {
   if (name != "fruits-360" && name != "fruits360" && name != "fruits") return {};

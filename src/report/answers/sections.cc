@@ -10,6 +10,7 @@
 #include "analysis/compare/interval.h"
 #include "analysis/steps/bandwidth.h"
 #include "analysis/steps/breakdown.h"
+#include "base/text.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"
@@ -104,8 +105,7 @@ std::vector<TableCell> row_of_cell(const Cell& cell, const std::vector<Cell>& ce
   row.push_back(value(cell.steps_measured));
   row.push_back(cell.is_measured() ? words(word_of_others(cell.disturbance)) : missing(kWhy));
   row.push_back(words(cell.status));
-  std::vector<std::string> ids;
-  for (const auto* one : cell.records) ids.push_back(one->id);
+  const auto ids = base::texts_of(cell.records, &measure::Record::id);
   row.push_back(words(fmt::format("{}", fmt::join(ids, " "))));
   return row;
 }

@@ -136,9 +136,7 @@ void fill_in(Table& table, const GivenFacts& given) {
     }
     const auto column = Column::find(name);
     if (!column) {
-      std::vector<std::string> known;
-      for (const auto one : Column::all()) known.emplace_back(one.name());
-      const auto near = base::nearest_name(name, known);
+      const auto near = base::nearest_name(name, base::texts_of(Column::all(), &Column::name));
       fail(ErrorKind::usage, "--set {}: there is no column '{}'{}", name, name,
            near ? fmt::format("; did you mean '{}'?", *near) : "; docs/check.md lists them");
     }
