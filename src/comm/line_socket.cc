@@ -141,7 +141,7 @@ int connect_to(const Address& address, milliseconds longest) {
   return -1;
 }
 
-Address listen_anywhere(int& listener, const std::string& interface, bool is_on_this_host) {
+Address listen_anywhere(Socket& listener, const std::string& interface, bool is_on_this_host) {
   Address address;
   std::random_device random;
   address.token = (std::uint64_t{random()} << 32) | random();
@@ -157,7 +157,7 @@ Address listen_anywhere(int& listener, const std::string& interface, bool is_on_
     base::fail(base::ErrorKind::comm, "heartbeats: no port could be opened on {}: {}", address.host,
                std::strerror(errno));
   address.port = ntohs(here.sin_port);
-  listener = socket.release();
+  listener = std::move(socket);
   const auto found = ipv4_addresses(interface);
   std::copy_n(found.begin(), std::min(found.size(), std::size(address.ipv4)), address.ipv4);
   return address;

@@ -46,7 +46,7 @@ using Socket = base::Descriptor;
 /// address, which names `interface` alone if that is not empty.
 ///
 /// Errors   Error(comm): no port could be opened
-[[nodiscard]] Address listen_anywhere(int& listener, const std::string& interface = "",
+[[nodiscard]] Address listen_anywhere(Socket& listener, const std::string& interface = "",
                                       bool is_on_this_host = false);
 
 /// Accepts connections and reads the first line of each, of all of them at once, so that silent strangers
