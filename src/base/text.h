@@ -101,6 +101,17 @@ template <typename Values, typename Get>
   return texts;
 }
 
+/// The same as one text, with `separator` between them.
+template <typename Values, typename Get = std::identity>
+[[nodiscard]] std::string joined(const Values& values, std::string_view separator, Get get = {}) {
+  std::string text;
+  for (const auto& part : texts_of(values, get)) {
+    if (!text.empty()) text += separator;
+    text += part;
+  }
+  return text;
+}
+
 /// Columns that `text` needs on a terminal: code points of UTF-8.
 [[nodiscard]] std::size_t display_width(std::string_view text);
 /// `text` without blanks, tabs and line ends at both ends.

@@ -180,6 +180,9 @@ TEST(Texts, AreWhatAMemberGivesOfEach) {
   constexpr Row kRows[] = {{"a"}, {"b"}};
   EXPECT_THAT(texts_of(kRows, &Row::name), ElementsAre("a", "b"));
   EXPECT_THAT(texts_of(kRows, &Row::doubled), ElementsAre("aa", "bb"));
+  EXPECT_EQ(joined(kRows, "; ", &Row::name), "a; b");
+  EXPECT_EQ(joined(std::vector<std::string>{"a", "b", "c"}, ","), "a,b,c");
+  EXPECT_EQ(joined(std::vector<std::string>(), ","), "");
   EXPECT_THAT(texts_of(std::vector<const Row*>{&kRows[1]}, &Row::name), ElementsAre("b"));
 }
 

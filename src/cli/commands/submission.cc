@@ -166,9 +166,7 @@ std::string Submission::text() const {
                sample_.string(), missing.size(), ids_.size(), some_of_ids(missing),
                left_over_.empty() ? "all that were given are in it"
                                   : "of those given it lacks " + some_of_ids(left_over_));
-  std::string text;
-  for (const auto& column : columns_) text += (text.empty() ? "" : ",") + base::csv_cell(column.name);
-  text += "\n";
+  auto text = base::joined(columns_, ",", [](const Column& one) { return base::csv_cell(one.name); }) + "\n";
   for (const auto& id : sample_.empty() ? order_ : ids_)
     text += base::csv_cell(id) + rows_.at(id).cells + "\n";
   return text;

@@ -244,9 +244,8 @@ Recipe read_recipe(const std::filesystem::path& path, Command command) {
   recipe.has_quick = quick != nullptr;
   recipe.given = read_keys(table, file, command, recipe.unused);
   for (const auto* layer : {&recipe.given, &recipe.quick}) check_layer(command, *layer);
-  std::string names;
-  for (const auto& assignment : recipe.given)
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", assignment.option->name());
+  const auto names =
+      base::joined(recipe.given, ", ", [](const Assignment& one) { return one.option->name(); });
   recipe.summary = fmt::format("{} sets {}", file, names.empty() ? "nothing" : names);
   if (!recipe.unused.empty())
     recipe.unused = fmt::format("{}: {} does not use {}", file, command_name(command), recipe.unused);

@@ -246,8 +246,7 @@ void FailureDetector::lose_ended(std::vector<Peer*> ended) {
     while (is_new(peer) && wait_for(peer.socket, POLLIN, milliseconds(0)))
       if (!read_from(peer)) ended.push_back(&peer);
   std::sort(ended.begin(), ended.end());  // in the order of peers_, by process
-  std::vector<std::string> names;
-  for (const Peer* peer : ended) names.push_back(describe(peer->process));
+  const auto names = base::texts_of(ended, [&](const Peer* peer) { return describe(peer->process); });
   const bool one = names.size() == 1;
   lose(*ended.front(),
        fmt::format("{} {} lost: {} ended without reporting an error", fmt::join(names, ", "),

@@ -24,9 +24,7 @@ constexpr const char* kNote = "paceline-get.txt";
 
 /// The publisher's address first, then mirrors.
 std::vector<std::string> addresses(const std::vector<std::string>& folders, const std::string& name) {
-  std::vector<std::string> urls;
-  for (const auto& folder : folders) urls.push_back(folder + "/" + name);
-  return urls;
+  return base::texts_of(folders, [&](const std::string& folder) { return folder + "/" + name; });
 }
 
 /// The four files of a data set in MNIST's format.
