@@ -96,7 +96,7 @@ std::vector<TableCell> row_of_cell(const Cell& cell, const std::vector<Cell>& ce
     row.push_back(network ? figure(network->busbw) : missing("one worker sends nothing"));
     row.push_back(network ? value(network->sent_per_step) : missing("one worker sends nothing"));
   } else {
-    row.insert(row.end(), 9, missing(cell.reason.empty() ? cell.status : cell.reason));
+    row.insert(row.end(), 9, missing(cell.why_not_measured()));
   }
   const auto [plan, peak] = memory_of(record);
   row.push_back(bytes_or_missing(plan));
