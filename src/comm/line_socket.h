@@ -65,9 +65,6 @@ class FirstLines {
     std::string line;
   };
   FirstLines(int listener, Limits limits) : listener_(listener), limits_(limits) {}
-  ~FirstLines();
-  FirstLines(const FirstLines&) = delete;
-  FirstLines& operator=(const FirstLines&) = delete;
 
   /// The next connection with a first line; nothing once `longest` has passed or `wake`, a descriptor, can be
   /// read (-1: none).
@@ -75,7 +72,7 @@ class FirstLines {
 
  private:
   struct Waiting {
-    int socket = -1;
+    Socket socket;
     std::string text;
     std::chrono::steady_clock::time_point until{};
   };
