@@ -133,13 +133,11 @@ Descriptor create_beside(const fs::path& path, std::string& name) {
 /// Removes temporary files that killed writers of `path` have left.
 void remove_abandoned(const fs::path& path) {
   const std::string begin = path.filename().string() + std::string(kMark);
-  std::error_code unreadable;  // then nothing is removed; creating the file will report the error
-  for (fs::directory_iterator entry(path.has_parent_path() ? path.parent_path() : ".", unreadable), end;
-       !unreadable && entry != end; entry.increment(unreadable)) {
-    const auto name = entry->path().filename().string();
+  for (const auto& entry : entries_of(path.has_parent_path() ? path.parent_path() : ".")) {
+    const auto name = entry.path().filename().string();
     if (!name.starts_with(begin) || name.size() != begin.size() + kRandom.size()) continue;
-    const Descriptor left(::open(entry->path().c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (left.is_open() && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry->path().c_str());
+    const Descriptor left(::open(entry.path().c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (left.is_open() && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
   }
 }
 
@@ -297,20 +295,41 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
 }
 
 void require_directory_of(const std::filesystem::path& file, std::string_view option) {
-  std::error_code unknown;
   end_of_links(file);
   const auto directory = file.parent_path();
-  if (directory.empty() || std::filesystem::is_directory(directory, unknown)) return;
-  const bool is_there = std::filesystem::exists(directory, unknown);
+  if (directory.empty() || is_folder(directory)) return;
   fail(ErrorKind::data, "{} {}: {} {}; make it first, or give another file", option, file.string(),
-       is_there ? "this is not a directory:" : "there is no directory", directory.string());
+       is_there(directory) ? "this is not a directory:" : "there is no directory", directory.string());
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code unknown;
+  return fs::exists(path, unknown);
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code unknown;
+  return fs::is_regular_file(path, unknown);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code unknown;
+  return fs::is_directory(path, unknown);
+}
+
+std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
+  std::vector<fs::directory_entry> entries;
+  std::error_code unreadable;
+  for (fs::directory_iterator entry(folder, unreadable), end; !unreadable && entry != end;
+       entry.increment(unreadable))
+    entries.push_back(*entry);
+  return entries;
 }
 
 std::optional<std::int64_t> free_bytes(const std::filesystem::path& path) {
   std::error_code unknown;
   auto there = std::filesystem::absolute(path, unknown);
-  while (!there.empty() && there != there.root_path() && !std::filesystem::exists(there, unknown))
-    there = there.parent_path();
+  while (!there.empty() && there != there.root_path() && !is_there(there)) there = there.parent_path();
   const auto space = std::filesystem::space(there, unknown);
   if (unknown) return std::nullopt;
   return static_cast<std::int64_t>(std::min<std::uintmax_t>(space.available, INT64_MAX));

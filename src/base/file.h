@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/descriptor.h"
 
@@ -87,6 +88,13 @@ void write_file(const std::filesystem::path& path, const std::function<void(cons
 ///
 /// Errors   Error(data)
 void require_directory_of(const std::filesystem::path& file, std::string_view option);
+
+// What cannot be looked at is not there; a link stands for its target.
+[[nodiscard]] bool is_there(const std::filesystem::path& path);
+[[nodiscard]] bool is_file(const std::filesystem::path& path);
+[[nodiscard]] bool is_folder(const std::filesystem::path& path);
+/// What lies in `folder`, in no order, as far as it can be read; nothing if it is no folder.
+[[nodiscard]] std::vector<std::filesystem::directory_entry> entries_of(const std::filesystem::path& folder);
 
 /// Free bytes on the disk of `path` or of its nearest existing parent; nothing if the system does not tell.
 [[nodiscard]] std::optional<std::int64_t> free_bytes(const std::filesystem::path& path);

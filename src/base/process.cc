@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "base/file.h"
 
 namespace paceline::base {
 namespace {
@@ -157,9 +158,8 @@ std::optional<std::int64_t> out_of_memory_kills(const fs::path& root) {
         counters.push_back(folder / "memory.oom_control");
   });
   counters.push_back(root / "proc/vmstat");
-  std::error_code unknown;
   for (const auto& counter : counters)
-    if (fs::exists(counter, unknown)) return entry(counter, "oom_kill");
+    if (is_there(counter)) return entry(counter, "oom_kill");
   return std::nullopt;
 }
 

@@ -36,6 +36,12 @@ std::string Sha256::digits() {
   return fmt::format("{:02x}", fmt::join(std::span(digest).first(bytes), ""));
 }
 
+std::string sha256_of_text(std::string_view text) {
+  Sha256 sum;
+  sum.update(std::as_bytes(std::span(text)));
+  return sum.digits();
+}
+
 std::string sha256_of(const std::filesystem::path& path) {
   Sha256 sum;
   std::ifstream file(path, std::ios::binary);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace paceline::base {
 
@@ -32,6 +33,9 @@ class Sha256 {
   struct Context;
   std::unique_ptr<Context> context_;
 };
+
+/// SHA-256 of a text, as 64 hexadecimal digits in lower case.
+[[nodiscard]] std::string sha256_of_text(std::string_view text);
 
 /// SHA-256 of a whole file, as 64 hexadecimal digits in lower case.
 ///

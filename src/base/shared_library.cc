@@ -15,6 +15,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/file.h"
+
 namespace paceline::base {
 namespace {
 
@@ -52,11 +54,6 @@ int read_first(dl_phdr_info* info, std::size_t /*size*/, void* id) {
 
 namespace fs = std::filesystem;
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 void require_file(const Module& module, const fs::path& path) {
   if (is_there(path)) return;
   if (module.absent != nullptr)
@@ -70,9 +67,8 @@ void require_file(const Module& module, const fs::path& path) {
 /// The entries of `folder` whose names begin with `prefix`, in order of their names.
 std::vector<fs::path> entries(const fs::path& folder, const std::string& prefix) {
   std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path());
+  for (const auto& entry : entries_of(folder))
+    if (entry.path().filename().string().starts_with(prefix)) found.push_back(entry.path());
   std::sort(found.begin(), found.end());
   return found;
 }

@@ -73,12 +73,6 @@ std::vector<std::string> filled_lines(const std::vector<std::string>& words, std
   return lines;
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 std::optional<std::int64_t> whole_number_between(std::string_view text, std::int64_t least,
                                                  std::int64_t most) {
   const auto value = to_number<std::int64_t>(text);
@@ -203,6 +197,19 @@ std::string rough_time(double seconds) {
 std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const auto begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+}
+
+std::string_view take_line(std::string_view& text) {
+  auto line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
 }
 
 std::vector<std::string> lines_of(std::string_view text) {

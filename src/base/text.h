@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -92,8 +93,31 @@ template <typename Bytes>
 /// An estimated time: "42 s", "25 min", "1.5 h".
 [[nodiscard]] std::string rough_time(double seconds);
 
+/// What `get`, a member for example, gives of each of `values`: their names, say.
+template <typename Values, typename Get>
+[[nodiscard]] std::vector<std::string> texts_of(const Values& values, Get get) {
+  std::vector<std::string> texts;
+  for (const auto& value : values) texts.emplace_back(std::invoke(get, value));
+  return texts;
+}
+
+/// The same as one text, with `separator` between them.
+template <typename Values, typename Get = std::identity>
+[[nodiscard]] std::string joined(const Values& values, std::string_view separator, Get get = {}) {
+  std::string text;
+  for (const auto& part : texts_of(values, get)) {
+    if (!text.empty()) text += separator;
+    text += part;
+  }
+  return text;
+}
+
 /// Columns that `text` needs on a terminal: code points of UTF-8.
 [[nodiscard]] std::size_t display_width(std::string_view text);
+/// `text` without blanks, tabs and line ends at both ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+/// Takes the first line off `text`, and returns it without its end, "\n" or "\r\n".
+[[nodiscard]] std::string_view take_line(std::string_view& text);
 /// The lines of `text`, without their ends; the last one may have none.
 [[nodiscard]] std::vector<std::string> lines_of(std::string_view text);
 /// The words between blanks and line ends.

@@ -69,8 +69,7 @@ const cli::CommandRow& find_command(const std::string& name, std::span<char* con
                "there is no command '{}'; did you mean 'paceline classify CHECKPOINT {}'? CHECKPOINT is the "
                "directory of a training, or one of its .safetensors files",
                name, base::shell_word(*image));
-  std::vector<std::string> known;
-  for (const auto& row : cli::command_rows()) known.emplace_back(row.name);
+  const auto known = base::texts_of(cli::command_rows(), &cli::CommandRow::name);
   base::fail(base::ErrorKind::usage, "there is no command '{}'{}", name, base::suggestion(name, known));
 }
 

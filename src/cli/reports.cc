@@ -65,9 +65,7 @@ std::optional<std::string> text_of_file(const fs::path& file) {
 
 /// Whether it is the folder for records of another machine or program, which a study's own report leaves out.
 bool is_set_aside(const fs::path& directory) {
-  std::error_code unreadable;
-  return directory.filename() == study::kSetAside &&
-         fs::is_directory(directory.parent_path() / "records", unreadable);
+  return directory.filename() == study::kSetAside && base::is_folder(directory.parent_path() / "records");
 }
 
 /// Whether it belongs to a search, whose trainings are kept until it has chosen, and whose rungs have records
@@ -142,8 +140,7 @@ void look_into(const fs::path& directory, RecordPaths& found) {
 RecordPaths look_for_records(const std::vector<fs::path>& paths) {
   RecordPaths found;
   for (const auto& path : paths) {
-    std::error_code unreadable;
-    if (!fs::exists(path, unreadable))
+    if (!base::is_there(path))
       base::fail(ErrorKind::data,
                  "{}: there is no such record or directory; train and study name theirs at the end",
                  path.string());
@@ -270,13 +267,11 @@ OutputDirectory::OutputDirectory(const fs::path& path) : path_(path) {
   if (failed)
     base::fail(ErrorKind::data, "--out {}: cannot be written to: {}; give another directory", path.string(),
                failed.message());
-  lock_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ >= 0 && !lock_it()) {
-    ::close(lock_);
+  lock_ = base::Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (lock_.is_open() && !lock_it())
     base::fail(ErrorKind::usage,
                "--out {}: another run is writing to it; wait for its end, or give another --out",
                path.string());
-  }
 }
 
 /// `runs` and `serve` hold the lock for a moment when they check whether a run is in progress, so this
@@ -286,7 +281,7 @@ bool OutputDirectory::lock_it() const {
   constexpr auto kBetween = std::chrono::milliseconds(20);
   for (int look = 0; look < kLooks; ++look) {
     if (look > 0) std::this_thread::sleep_for(kBetween);
-    if (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
   }
   return false;
 }
@@ -294,16 +289,16 @@ bool OutputDirectory::lock_it() const {
 std::string OutputDirectory::follow() {
   struct stat held {
   }, named{};
-  if (lock_ < 0 || ::fstat(lock_, &held) != 0) return "";
+  if (!lock_.is_open() || ::fstat(lock_.get(), &held) != 0) return "";
   if (::stat(path_.c_str(), &named) == 0 && named.st_dev == held.st_dev && named.st_ino == held.st_ino)
     return "";
   const char* const what = held.st_nlink == 0 ? "removed" : "moved";
   std::error_code failed;  // the next write says what is wrong
   base::end_of_links(path_);
   fs::create_directories(path_, failed);
-  const int made_again = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (made_again < 0) return "";
-  ::close(std::exchange(lock_, made_again));
+  base::Descriptor made_again(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!made_again.is_open()) return "";
+  lock_ = std::move(made_again);
   if (!lock_it())
     base::fail(
         ErrorKind::data,
@@ -321,21 +316,20 @@ void require_output_directory(const fs::path& path) {
   base::end_of_links(path);
   std::error_code unknown;
   auto there = fs::absolute(path, unknown);
-  while (!fs::exists(there, unknown) && there != there.parent_path()) there = there.parent_path();
-  const int reason = !fs::is_directory(there, unknown)           ? ENOTDIR
+  while (!base::is_there(there) && there != there.parent_path()) there = there.parent_path();
+  const int reason = !base::is_folder(there)                     ? ENOTDIR
                      : ::access(there.c_str(), W_OK | X_OK) != 0 ? errno
                                                                  : 0;
   if (reason != 0)
     base::fail(ErrorKind::data, "--out {}: cannot be written to: {}; give another directory", path.string(),
                std::error_code(reason, std::generic_category()).message());
-  if (fs::is_directory(path, unknown)) const OutputDirectory free(path);  // which makes nothing then
+  if (base::is_folder(path)) const OutputDirectory free(path);  // which makes nothing then
 }
 
 OutputDirectory::~OutputDirectory() {
   std::error_code not_empty;
   if (made_ && holds_only_events(path_)) fs::remove(path_ / measure::kEventsFile, not_empty);
   if (made_) fs::remove(path_, not_empty);
-  if (lock_ >= 0) ::close(lock_);
 }
 
 std::vector<std::string> write_reports(const report::Document& document, const Settings::Report& where) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "cli/options/options.h"
 #include "cli/screen/screen.h"
 #include "measure/record.h"
@@ -43,7 +44,7 @@ class OutputDirectory {
 
   std::filesystem::path path_;
   bool made_ = false;
-  int lock_ = -1;  ///< the open directory; the system releases the lock with the process
+  base::Descriptor lock_;  ///< the open directory; the system releases the lock with the process
 };
 
 /// For a plan: the errors with which OutputDirectory would refuse `path`, without making or holding it.

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/line_output.h"
 #include "base/process.h"
 #include "base/text.h"
@@ -82,13 +82,9 @@ std::string sentence_of_end(int code, const std::string& launcher) {
 }
 
 std::int64_t progress_of(const std::filesystem::path& out) {
-  if (const auto newest = train::checkpoints_in(out); !newest.empty()) {
-    std::int64_t update = 0;  // the number in checkpoint-00000812
-    (void)std::sscanf(newest.front().filename().c_str(), "checkpoint-%" SCNd64, &update);
-    return update;
-  }
-  std::error_code none;
-  return std::distance(std::filesystem::directory_iterator(out / "records", none), {});
+  if (const auto newest = train::checkpoints_in(out); !newest.empty())
+    return *train::update_of(newest.front());
+  return std::ssize(base::entries_of(out / "records"));
 }
 
 namespace {
@@ -107,10 +103,8 @@ constexpr std::chrono::seconds kToEnd{5};
 /// The children of `process` that have not been collected; empty if it is gone.
 std::vector<pid_t> children_of(pid_t process) {
   std::vector<pid_t> found;
-  std::error_code gone;
-  for (std::filesystem::directory_iterator thread(fmt::format("/proc/{}/task", process), gone), end;
-       !gone && thread != end; thread.increment(gone)) {
-    std::ifstream children(thread->path() / "children");
+  for (const auto& thread : base::entries_of(fmt::format("/proc/{}/task", process))) {
+    std::ifstream children(thread.path() / "children");
     for (pid_t child = 0; children >> child;) found.push_back(child);
   }
   return found;

@@ -1,8 +1,8 @@
 #include "cluster/log.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -49,25 +49,22 @@ void log_line(const std::string& text) {
 }
 
 Ear::Ear(const std::string& interface, bool is_on_this_host)
-    : address_(comm::listen_anywhere(listener_, interface, is_on_this_host)) {
-  if (::pipe2(wake_, O_CLOEXEC) != 0) {
-    ::close(listener_);
-    base::fail(base::ErrorKind::comm, "launch: no pipe could be made: {}", std::strerror(errno));
-  }
+    : address_(comm::listen_anywhere(listener_, interface, is_on_this_host)),
+      wake_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!wake_.is_open())
+    base::fail(base::ErrorKind::comm, "launch: no eventfd could be made: {}", std::strerror(errno));
   thread_ = std::thread([this] { listen(); });
 }
 
 Ear::~Ear() {
-  const char byte = 'e';
-  [[maybe_unused]] const auto written = ::write(wake_[1], &byte, 1);
+  ::eventfd_write(wake_.get(), 1);
   thread_.join();
-  for (const int descriptor : {listener_, wake_[0], wake_[1]}) ::close(descriptor);
 }
 
 void Ear::listen() {
-  comm::FirstLines messages(listener_, {.patience = kToSend, .line = kLongest});
-  while (!comm::wait_for(wake_[0], POLLIN, milliseconds(0))) {
-    const auto message = messages.next(kLookForTheEnd, wake_[0]);
+  comm::FirstLines messages(listener_.get(), {.patience = kToSend, .line = kLongest});
+  while (!comm::wait_for(wake_.get(), POLLIN, milliseconds(0))) {
+    const auto message = messages.next(kLookForTheEnd, wake_.get());
     if (!message) continue;
     const comm::Socket socket(message->socket);
     std::string_view text = message->line;

@@ -49,10 +49,10 @@ class Ear {
  private:
   void listen();
 
-  int listener_ = -1;
+  comm::Socket listener_;
   comm::Address address_;
-  int wake_[2] = {-1, -1};  ///< a pipe; a byte in it ends the thread
-  std::thread thread_;      ///< last: it uses all of the above
+  comm::Socket wake_;   ///< an eventfd, which ends the thread
+  std::thread thread_;  ///< last: it uses all of the above
 };
 
 }  // namespace paceline::cluster

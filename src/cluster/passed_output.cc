@@ -36,11 +36,10 @@ PassedOutput::PassedOutput() {
 
 PassedOutput::~PassedOutput() {
   for (auto& stream : streams_) {
-    if (stream.to_output < 0) continue;
-    ::close(stream.to_output);
+    if (!stream.thread.joinable()) continue;
+    stream.to_output.close();
     stream.thread.request_stop();
     stream.thread.join();
-    ::close(stream.from_launcher);
   }
 }
 
@@ -48,15 +47,15 @@ void PassedOutput::open(std::size_t index, int descriptor) {
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return;
   Stream& stream = streams_[index];
+  stream.from_launcher = base::Descriptor(pipe[0]);
+  stream.to_output = base::Descriptor(pipe[1]);
   try {
     stream.output = std::make_unique<base::LineOutput>(descriptor);
-    stream.from_launcher = pipe[0];
     stream.thread = std::jthread([&stream](const std::stop_token& stop) { pass(stream, stop); });
   } catch (const std::system_error&) {  // the system refuses a thread: the launcher writes itself
-    for (const int end : pipe) ::close(end);
+    stream = {};
     return;
   }
-  stream.to_output = pipe[1];
   stream_of_[index] = static_cast<int>(index);
 }
 
@@ -64,12 +63,12 @@ void PassedOutput::pass(Stream& stream, const std::stop_token& stop) {
   std::string waiting;
   std::array<char, 4096> piece{};
   while (true) {
-    pollfd in{.fd = stream.from_launcher, .events = POLLIN, .revents = 0};
+    pollfd in{.fd = stream.from_launcher.get(), .events = POLLIN, .revents = 0};
     const int ready = ::poll(&in, 1, kForTheRest_ms);
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0 && stop.stop_requested()) break;
     if (ready == 0) continue;
-    const auto bytes = ::read(stream.from_launcher, piece.data(), piece.size());
+    const auto bytes = ::read(stream.from_launcher.get(), piece.data(), piece.size());
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes <= 0) break;
     waiting.append(piece.data(), static_cast<std::size_t>(bytes));
@@ -84,7 +83,7 @@ void PassedOutput::pass(Stream& stream, const std::stop_token& stop) {
 void PassedOutput::take_in_child() const {
   for (int descriptor = 0; descriptor < 2; ++descriptor)
     if (const int stream = stream_of_[static_cast<std::size_t>(descriptor)]; stream >= 0)
-      ::dup2(streams_[static_cast<std::size_t>(stream)].to_output,
+      ::dup2(streams_[static_cast<std::size_t>(stream)].to_output.get(),
              descriptor == 0 ? STDOUT_FILENO : STDERR_FILENO);
 }
 

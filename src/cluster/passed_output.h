@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/descriptor.h"
 #include "base/line_output.h"
 
 namespace paceline::cluster {
@@ -31,8 +32,8 @@ class PassedOutput {
  private:
   struct Stream {
     std::unique_ptr<base::LineOutput> output;
-    int from_launcher = -1, to_output = -1;  ///< the ends of the pipe
-    std::jthread thread;                     ///< last: it uses the above
+    base::Descriptor from_launcher, to_output;  ///< the ends of the pipe
+    std::jthread thread;                        ///< last: it uses the above
   };
   void open(std::size_t stream, int descriptor);
   static void pass(Stream& stream, const std::stop_token& stop);

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
 #include "base/topology.h"
@@ -77,8 +78,7 @@ void put(std::array<char, size>& place, const std::string& text) {
 /// The GPUs visible to this process, by the driver's device files and CUDA_VISIBLE_DEVICES.
 std::string my_gpus() {
   int there = 0;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev", none)) {
+  for (const auto& entry : base::entries_of("/dev")) {
     const auto name = entry.path().filename().string();
     if (name.starts_with("nvidia") && name.find_first_not_of("0123456789", 6) == std::string::npos &&
         name.size() > 6)

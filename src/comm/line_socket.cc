@@ -141,7 +141,7 @@ int connect_to(const Address& address, milliseconds longest) {
   return -1;
 }
 
-Address listen_anywhere(int& listener, const std::string& interface, bool is_on_this_host) {
+Address listen_anywhere(Socket& listener, const std::string& interface, bool is_on_this_host) {
   Address address;
   std::random_device random;
   address.token = (std::uint64_t{random()} << 32) | random();
@@ -157,14 +157,10 @@ Address listen_anywhere(int& listener, const std::string& interface, bool is_on_
     base::fail(base::ErrorKind::comm, "heartbeats: no port could be opened on {}: {}", address.host,
                std::strerror(errno));
   address.port = ntohs(here.sin_port);
-  listener = socket.release();
+  listener = std::move(socket);
   const auto found = ipv4_addresses(interface);
   std::copy_n(found.begin(), std::min(found.size(), std::size(address.ipv4)), address.ipv4);
   return address;
-}
-
-FirstLines::~FirstLines() {
-  for (const auto& one : waiting_) ::close(one.socket);
 }
 
 std::optional<FirstLines::Arrival> FirstLines::next(milliseconds longest, int wake) {
@@ -172,7 +168,7 @@ std::optional<FirstLines::Arrival> FirstLines::next(milliseconds longest, int wa
     auto next = until;
     std::vector<pollfd> look{{wake, POLLIN, 0}, {listener_, POLLIN, 0}};
     for (const auto& one : waiting_) {
-      look.push_back({one.socket, POLLIN, 0});
+      look.push_back({one.socket.get(), POLLIN, 0});
       next = std::min(next, one.until);
     }
     const auto left = std::chrono::ceil<milliseconds>(next - Clock::now()).count();
@@ -183,8 +179,8 @@ std::optional<FirstLines::Arrival> FirstLines::next(milliseconds longest, int wa
     for (std::size_t i = 0, at = 2; i < waiting_.size(); ++at) {
       const auto read = look[at].revents != 0 ? read_from(waiting_[i]) : Read::more;
       if (read == Read::line) {
-        Arrival arrival{.socket = waiting_[i].socket, .line = std::move(waiting_[i].text)};
-        waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+        Arrival arrival{.socket = waiting_[i].socket.release(), .line = std::move(waiting_[i].text)};
+        leave(i);
         return arrival;
       }
       if (read == Read::stranger || waiting_[i].until <= now)
@@ -199,13 +195,13 @@ std::optional<FirstLines::Arrival> FirstLines::next(milliseconds longest, int wa
 
 FirstLines::Read FirstLines::read_from(Waiting& one) const {
   char bytes[256];
-  const auto seen = ::recv(one.socket, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+  const auto seen = ::recv(one.socket.get(), bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
   if (seen < 0 && (errno == EAGAIN || errno == EINTR)) return Read::more;
   if (seen <= 0) return Read::stranger;
   const auto end = std::string_view(bytes, static_cast<std::size_t>(seen)).find('\n');
   const bool is_whole = end != std::string_view::npos;
   const std::size_t text = is_whole ? end : static_cast<std::size_t>(seen);
-  if (::recv(one.socket, bytes, text + (is_whole ? 1 : 0), MSG_DONTWAIT) < 0) return Read::stranger;
+  if (::recv(one.socket.get(), bytes, text + (is_whole ? 1 : 0), MSG_DONTWAIT) < 0) return Read::stranger;
   one.text.append(bytes, text);
   if (one.text.size() >= limits_.line) return Read::stranger;
   return is_whole ? Read::line : Read::more;
@@ -221,12 +217,11 @@ void FirstLines::accept_some() {
     if (socket < 0 && !is_full) return;
     if (!waiting_.empty() && (is_full || waiting_.size() >= limits_.waiting)) leave(0);
     if (is_full) return;
-    waiting_.push_back({.socket = socket, .until = Clock::now() + limits_.patience});
+    waiting_.push_back({.socket = Socket(socket), .until = Clock::now() + limits_.patience});
   }
 }
 
 void FirstLines::leave(std::size_t index) {
-  ::close(waiting_[index].socket);
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
 }
 

@@ -46,7 +46,7 @@ using Socket = base::Descriptor;
 /// address, which names `interface` alone if that is not empty.
 ///
 /// Errors   Error(comm): no port could be opened
-[[nodiscard]] Address listen_anywhere(int& listener, const std::string& interface = "",
+[[nodiscard]] Address listen_anywhere(Socket& listener, const std::string& interface = "",
                                       bool is_on_this_host = false);
 
 /// Accepts connections and reads the first line of each, of all of them at once, so that silent strangers
@@ -65,9 +65,6 @@ class FirstLines {
     std::string line;
   };
   FirstLines(int listener, Limits limits) : listener_(listener), limits_(limits) {}
-  ~FirstLines();
-  FirstLines(const FirstLines&) = delete;
-  FirstLines& operator=(const FirstLines&) = delete;
 
   /// The next connection with a first line; nothing once `longest` has passed or `wake`, a descriptor, can be
   /// read (-1: none).
@@ -75,7 +72,7 @@ class FirstLines {
 
  private:
   struct Waiting {
-    int socket = -1;
+    Socket socket;
     std::string text;
     std::chrono::steady_clock::time_point until{};
   };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace paceline::comm {
 namespace {
@@ -106,8 +107,7 @@ void ProcessGroup::check() const {
 }
 
 std::string ProcessGroup::late(const std::vector<int>& missing, const std::string& what) const {
-  std::vector<std::string> names;
-  for (const int other : missing) names.push_back(detector_->describe_late(other));
+  const auto names = base::texts_of(missing, [&](int other) { return detector_->describe_late(other); });
   return fmt::format("{} did not enter {} within {} s; look there for what holds it up",
                      fmt::join(names, ", "), what, deadline_.load().count());
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <memory>
 #include <numeric>
 #include <thread>
 #include <vector>

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "data/dataset.h"
 #include "data/formats/formats.h"
@@ -137,8 +137,7 @@ Source open(const std::string& text, const OpenOptions& options) {
   if (row == rows.end()) {
     std::vector<std::string> names;
     for (const auto& known : rows) names.push_back(known.info.name());
-    std::error_code unreadable;  // then it is not a folder
-    if (!text.empty() && std::filesystem::exists(text, unreadable))
+    if (!text.empty() && base::is_there(text))
       base::fail(
           base::ErrorKind::usage,
           "data '{0}': a path needs its format in front: folder:{0} for images in folders or a tar archive; "

@@ -60,19 +60,6 @@ std::vector<std::string> split_text(std::string_view text, std::string_view sepa
   return parts;
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const auto begin = std::min(text.find_first_not_of(kBlanks), text.size());
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-}
-
-std::string_view take_line(std::string_view& text) {
-  auto line = text.substr(0, text.find('\n'));
-  text.remove_prefix(std::min(line.size() + 1, text.size()));
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return line;
-}
-
 Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices)
     : WrappedDataset(std::move(whole)), indices_(std::move(indices)) {
   for (const auto index : indices_)

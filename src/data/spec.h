@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
 #include "data/dataset.h"
 
 namespace paceline::data {
@@ -19,11 +20,8 @@ namespace paceline::data {
 /// What stands between the separators in `text`: "a", "" and "b" of "a,,b".
 [[nodiscard]] std::vector<std::string> split_text(std::string_view text, std::string_view separator);
 
-/// `text` without blanks and line ends at both ends.
-[[nodiscard]] std::string_view trimmed(std::string_view text);
-
-/// Takes the first line off `text`, and returns it without its end.
-[[nodiscard]] std::string_view take_line(std::string_view& text);
+using base::take_line;
+using base::trimmed;
 
 /// How many of the numbers `ascending` are below each of `ends` and not below the one before; without zeros.
 template <typename Number>

@@ -92,9 +92,7 @@ class StageList {
       return static_cast<std::size_t>(found - places_.begin());
     }
     constexpr std::size_t kDigits = 8;
-    base::Sha256 hash;
-    const std::string where = whole.string();
-    hash.update(std::as_bytes(std::span(where)));
+    const auto hash = base::sha256_of_text(whole.string());
     auto name = whole.filename().string();
     std::ranges::replace_if(
         name, [](char c) { return std::string_view(",:{}*?[]").find(c) != std::string_view::npos; }, '_');
@@ -102,7 +100,7 @@ class StageList {
     if (is_whole && !below.empty() && *below.begin() != "..")
       base::fail(ErrorKind::usage, "--to {}: is inside of {}, which is to be copied; name another directory",
                  to_.string(), whole.string());
-    places_.push_back({whole, to_ / fmt::format("{}-{}", name, hash.digits().substr(0, kDigits)), is_whole});
+    places_.push_back({whole, to_ / fmt::format("{}-{}", name, hash.substr(0, kDigits)), is_whole});
     return places_.size() - 1;
   }
 
@@ -147,13 +145,12 @@ class StageList {
 
   /// The copy's path of a file or a whole folder.
   std::string path(const fs::path& given) {
-    std::error_code unknown;
-    if (fs::is_directory(given, unknown)) {
+    if (base::is_folder(given)) {
       const auto in = place(given, true);
       add_folder(in);
       return places_[in].to.string();
     }
-    if (!fs::is_regular_file(given, unknown))
+    if (!base::is_file(given))
       base::fail(ErrorKind::data, "data '{}': there is neither a file nor a folder {}", spec_.text,
                  given.string());
     const auto in = place(fs::absolute(given).lexically_normal().parent_path(), false);
@@ -171,8 +168,7 @@ class StageList {
       const fs::path folder = slash == std::string::npos ? "." : one.substr(0, slash + 1);
       const auto in = place(folder, false);
       for (const auto& shard : paths) add_file(in, shard.lexically_relative(folder));
-      std::error_code none;
-      for (const auto& beside : fs::directory_iterator(folder, none))
+      for (const auto& beside : base::entries_of(folder))
         if (const auto name = beside.path().filename().string();
             name.starts_with("paceline-shards-") && name.ends_with(".index"))
           add_file(in, name);
@@ -190,7 +186,6 @@ class StageList {
     const bool is_of_shards = spec_.name == "shards";
     if (key != "labels" && key != "test" && !(is_of_shards && (key == "validation" || key == "classes")))
       return value;
-    std::error_code unknown;
     const fs::path top =
         is_of_shards ? shard_paths(spec_.directory).front().parent_path() : fs::path(spec_.directory);
     if (is_of_shards && key != "classes") {
@@ -202,9 +197,9 @@ class StageList {
       }
       return pattern(beside);
     }
-    const bool is_inside = fs::path(value).is_relative() && fs::is_regular_file(top / value, unknown);
+    const bool is_inside = fs::path(value).is_relative() && base::is_file(top / value);
     if (is_inside) return is_of_shards ? path(top / value) : value;
-    return fs::is_regular_file(value, unknown) ? path(value) : value;
+    return base::is_file(value) ? path(value) : value;
   }
 
   Spec spec_;

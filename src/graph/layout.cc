@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
 #include <string_view>
 
 #include "base/error.h"
@@ -122,12 +121,7 @@ std::string canonical_text(const Graph& graph) {
   return lines;
 }
 
-std::string fingerprint(const Graph& graph) {
-  const std::string lines = canonical_text(graph);
-  base::Sha256 sum;
-  sum.update(std::as_bytes(std::span(lines)));
-  return sum.digits();
-}
+std::string fingerprint(const Graph& graph) { return base::sha256_of_text(canonical_text(graph)); }
 
 Graph graph_from_text(const std::string& text, const std::string& model, const std::string& source) {
   try {

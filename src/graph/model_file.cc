@@ -62,8 +62,7 @@ class ModelReader {
 
  private:
   [[nodiscard]] const LayerKind& kind_of(const LayerTable& layer) const {
-    std::vector<std::string> names;
-    for (const LayerKind& kind : kinds_) names.emplace_back(kind.op);
+    const auto names = base::texts_of(kinds_, &LayerKind::op);
     const auto op = layer.text("op");
     if (!op)
       fail_at(source_, layer.table(), "a layer must say its op, but has none{}", suggestion("", names));

@@ -252,11 +252,7 @@ std::string Builder::unique_name(const std::string& kind) {
   }
 }
 
-std::vector<std::string> models_in_code() {
-  std::vector<std::string> names;
-  for (const ModelRow& row : kModels) names.emplace_back(row.name);
-  return names;
-}
+std::vector<std::string> models_in_code() { return base::texts_of(kModels, &ModelRow::name); }
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names = models_in_code();

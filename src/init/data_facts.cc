@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "data/formats/formats.h"
 #include "data/image/dataset.h"
@@ -28,7 +29,7 @@ namespace fs = std::filesystem;
 /// are read.
 std::string hint_of_other_files(const fs::path& folder) {
   std::error_code none;
-  if (!fs::is_directory(folder, none)) return "";
+  if (!base::is_folder(folder)) return "";
   constexpr int kDeep = 3;
   static const std::map<std::string, std::string> kKinds{{".npz", "arrays of NumPy"},
                                                          {".npy", "arrays of NumPy"},
@@ -69,8 +70,7 @@ constexpr std::size_t kNamedDuplicates = 3;
 constexpr std::size_t kNamedBroken = 3;
 
 bool has_any(const fs::path& folder, std::initializer_list<const char*> names) {
-  std::error_code none;
-  return std::ranges::any_of(names, [&](const char* name) { return fs::exists(folder / name, none); });
+  return std::ranges::any_of(names, [&](const char* name) { return base::is_there(folder / name); });
 }
 
 /// The spec for the files at the given path: "folder:/home/me/birds".
@@ -78,10 +78,10 @@ std::string spec_of(const std::string& given) {
   std::string path = given;
   std::error_code none;
   // It may be a spec copied from a --data option: folder:DIR.
-  if (!fs::exists(path, none))
+  if (!base::is_there(path))
     for (const auto& format : data::known_formats())
       if (path.starts_with(format.name() + ":")) path = path.substr(format.name().size() + 1);
-  if (!fs::exists(path, none))
+  if (!base::is_there(path))
     base::fail(
         ErrorKind::data,
         "init: there is no folder and no archive '{}'; give the one that holds a folder for each class, or "
@@ -98,9 +98,9 @@ std::string spec_of(const std::string& given) {
     return "cifar10:" + whole;
   if (has_any(whole, {"cifar-100-binary", "cifar-100-python"}) ||
       (has_any(whole, {"fine_label_names.txt"}) && has_any(whole, {"train.bin"})) ||
-      (has_any(whole, {"meta"}) && fs::is_regular_file(fs::path(whole) / "train", none)))
+      (has_any(whole, {"meta"}) && base::is_file(fs::path(whole) / "train")))
     return "cifar100:" + whole;
-  if (fs::is_directory(whole, none) && (data::find_mnist(whole) || data::is_mnist_of_others(whole)))
+  if (base::is_folder(whole) && (data::find_mnist(whole) || data::is_mnist_of_others(whole)))
     return "mnist:" + whole;
   if (whole.ends_with(".npz")) return "npz:" + whole;
   return "folder:" + whole;

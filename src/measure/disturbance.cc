@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/file.h"
 #include "base/text.h"
 
 namespace paceline::measure {
@@ -107,10 +108,7 @@ std::string own_program_name() {
 
 ProgramTimes program_times(const std::string& left_out) {
   ProgramTimes times;
-  std::error_code error_of_list;
-  for (std::filesystem::directory_iterator at("/proc", error_of_list), none; !error_of_list && at != none;
-       at.increment(error_of_list)) {
-    const auto& entry = *at;
+  for (const auto& entry : base::entries_of("/proc")) {
     const auto id = base::to_number<int>(entry.path().filename().string());
     if (!id || *id == ::getpid()) continue;
     const auto stat = read_stat(entry.path() / "stat");  // nullopt: the process has ended meanwhile

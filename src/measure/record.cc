@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <system_error>
 
 #include "base/file.h"
 #include "measure/record_file.h"
@@ -29,8 +28,7 @@ void read_pictures(const std::filesystem::path& path, Record& record) {
   if (!record.evaluation) return;
   for (auto& mistake : record.evaluation->mistakes) {
     const auto file = picture_file(path, mistake.index);
-    std::error_code unreadable;
-    if (std::filesystem::is_regular_file(file, unreadable)) mistake.picture = base::read_file(file);
+    if (base::is_file(file)) mistake.picture = base::read_file(file);
   }
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <fstream>
 #include <optional>
-#include <span>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -47,12 +46,6 @@ std::size_t behind_schema(std::string_view text) {
 
 std::string zeros() { return std::string(kSha256Digits, '0'); }
 
-std::string sum_of(std::string_view text) {
-  base::Sha256 sum;
-  sum.update(std::as_bytes(std::span(text)));
-  return sum.digits();
-}
-
 /// Position of the digits in a text that ends as with_checksum() writes it; npos if it does not.
 std::size_t digits_in(std::string_view text) {
   const auto length = kBeforeDigits.size() + kSha256Digits + kAfterDigits.size();
@@ -66,8 +59,7 @@ std::size_t digits_in(std::string_view text) {
 
 void require_output(const fs::path& file, std::string_view option) {
   base::require_directory_of(file, option);
-  std::error_code unknown;
-  if (file.empty() || !fs::is_regular_file(file, unknown)) return;
+  if (file.empty() || !base::is_file(file)) return;
   if (const auto what = precious(file))
     base::fail(base::ErrorKind::data,
                "{} {}: the file that exists there is {}, and would be lost; give another file", option,
@@ -104,7 +96,7 @@ std::string with_checksum(std::string text) {
   text.insert(begin, kSumLine);
   text.replace(text.size() - kEnd.size(), kEnd.size(), ",");
   text.append(kBeforeDigits).append(zeros()).append(kAfterDigits);
-  const auto digits = sum_of(text);
+  const auto digits = base::sha256_of_text(text);
   return text.replace(digits_in(text), kSha256Digits, digits);
 }
 
@@ -119,7 +111,7 @@ void require_checksum(const std::string& text, const std::string& where) {
   if (!has_sum && !says_it_has_checksum(text)) return;
   if (has_sum) {
     auto summed = text;
-    if (sum_of(summed.replace(at, kSha256Digits, zeros())) ==
+    if (base::sha256_of_text(summed.replace(at, kSha256Digits, zeros())) ==
         std::string_view(text).substr(at, kSha256Digits))
       return;
   }

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <algorithm>
 #include <utility>
 
+#include "base/text.h"
 #include "base/thread_pool.h"
 
 namespace paceline::serve {
@@ -94,9 +95,7 @@ std::optional<std::string> EventStream::next() {
 }
 
 std::int64_t event_id(const std::string& text) {
-  std::int64_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  return error == std::errc() && end == text.data() + text.size() && id > 0 ? id : 0;
+  return std::max<std::int64_t>(base::to_number<std::int64_t>(text).value_or(0), 0);
 }
 
 }  // namespace paceline::serve

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "analysis/compare/operating_point.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -27,21 +27,17 @@ namespace fs = std::filesystem;
 constexpr int kDeepest = 5;
 
 bool is_run(const fs::path& folder) {
-  std::error_code unreadable;
-  return fs::is_regular_file(folder / measure::kEventsFile, unreadable) ||
-         fs::is_regular_file(folder / "record.json", unreadable) ||
-         fs::is_directory(folder / "records", unreadable);
+  return base::is_file(folder / measure::kEventsFile) || base::is_file(folder / "record.json") ||
+         base::is_folder(folder / "records");
 }
 
 constexpr std::int64_t kLongestRecord = std::int64_t{64} << 20;
 
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> folders;
-  std::error_code unreadable;
-  for (fs::directory_iterator at(folder, unreadable), end; !unreadable && at != end;
-       at.increment(unreadable)) {
+  for (const auto& entry : base::entries_of(folder)) {
     std::error_code gone;
-    if (at->is_directory(gone) && !at->is_symlink(gone)) folders.push_back(at->path());
+    if (entry.is_directory(gone) && !entry.is_symlink(gone)) folders.push_back(entry.path());
   }
   return folders;
 }
@@ -49,12 +45,10 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
 /// Whether a program of this host is writing to the run: it then holds a lock on the directory
 /// (OutputDirectory).
 bool is_locked(const fs::path& directory) {
-  const int opened = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (opened < 0) return false;
+  const base::Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open()) return false;
   // A shared lock, so that two readers do not mistake each other for a run. It is released at once.
-  const bool locked = ::flock(opened, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(opened);
-  return locked;
+  return ::flock(opened.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 std::string whole(std::int64_t value) { return report::integer(static_cast<double>(value)); }
@@ -67,11 +61,9 @@ std::string_view name(RunState state) {
 
 RecordFiles record_files(const fs::path& folder) {
   RecordFiles found;
-  std::error_code unreadable;
-  if (fs::is_regular_file(folder / "record.json", unreadable)) found.paths.push_back(folder / "record.json");
-  for (fs::directory_iterator at(folder / "records", unreadable), end; !unreadable && at != end;
-       at.increment(unreadable))
-    if (at->path().extension() == ".json") found.paths.push_back(at->path());
+  if (base::is_file(folder / "record.json")) found.paths.push_back(folder / "record.json");
+  for (const auto& entry : base::entries_of(folder / "records"))
+    if (entry.path().extension() == ".json") found.paths.push_back(entry.path());
   std::ranges::sort(found.paths);
   for (const auto& file : found.paths) {
     struct stat now {};

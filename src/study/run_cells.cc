@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "study/settle.h"
 #include "study/study.h"
 #include "train/given/option_rows.h"
@@ -157,8 +158,7 @@ Record run_cell(const Runner& runner, const PlannedCell& cell, int index, bool r
 /// Removes the "not begun" records of an earlier, longer study whose cells this study does not have. They
 /// would make every report partial.
 void forget_not_begun(const Runner& runner, const std::vector<PlannedCell>& cells) {
-  std::error_code unreadable;
-  for (const auto& entry : std::filesystem::directory_iterator(runner.directory / "records", unreadable)) {
+  for (const auto& entry : base::entries_of(runner.directory / "records")) {
     if (entry.path().extension() != ".json") continue;
     const auto id = entry.path().stem().string();
     if (std::any_of(cells.begin(), cells.end(), [&](const PlannedCell& cell) { return cell.id == id; }))

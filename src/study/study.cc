@@ -182,9 +182,7 @@ std::string variant_name(std::string_view words) {
     } else if (equals != std::string::npos && equals > 0 && equals + 1 < piece.size()) {
       said = fmt::format("{} {}", piece.substr(0, equals), piece.substr(equals + 1));
     } else {
-      std::vector<std::string> names;
-      for (const Remedy& remedy : kRemedies) names.emplace_back(remedy.word);
-      const auto near = base::nearest_name(piece, names);
+      const auto near = base::nearest_name(piece, base::texts_of(kRemedies, &Remedy::word));
       train::refuse_options(
           "has '{}', which is not a remedy{}; a variant is {} (several joined by +), or an option with its "
           "value, such as linear+warmup+weight-decay=1e-4",

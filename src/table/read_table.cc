@@ -32,9 +32,7 @@ Heading heading_of(std::string_view name, const Place& place) {
   if (name.starts_with(kSettingPrefix) && name.size() > kSettingPrefix.size())
     return {.setting = std::string(name.substr(kSettingPrefix.size()))};
   if (const auto column = Column::find(name)) return {.column = column};
-  std::vector<std::string> known;
-  for (const auto column : Column::all()) known.emplace_back(column.name());
-  const auto near = base::nearest_name(name, known);
+  const auto near = base::nearest_name(name, base::texts_of(Column::all(), &Column::name));
   fail(ErrorKind::data,
        "{}: there is no column '{}'{}; a column of your own is called setting.{}, and docs/check.md "
        "lists all",

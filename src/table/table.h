@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/csv.h"
+#include "base/text.h"
 
 namespace paceline::table {
 
@@ -26,6 +27,8 @@ using base::csv_separator;
 using base::CsvCell;
 using base::CsvLine;
 using base::read_csv;
+using base::take_line;
+using base::trimmed;
 
 // The columns of `paceline-table-1`: what a row can say about a measurement by any program. docs/check.md
 // has their meanings and examples.
@@ -180,13 +183,6 @@ inline constexpr std::string_view kSettingPrefix = "setting.";
 
 inline constexpr std::string_view kBlanks = " \t\r\n";
 
-/// `text` without blanks at its ends.
-[[nodiscard]] inline std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
 /// The words of `text`, separated by blanks.
 [[nodiscard]] inline std::vector<std::string_view> split_words(std::string_view text) {
   std::vector<std::string_view> words;
@@ -222,15 +218,6 @@ inline constexpr std::string_view kBlanks = " \t\r\n";
 /// Whether `text` is digits only, at least one.
 [[nodiscard]] inline bool is_whole(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-/// Removes the first line from `text` and returns it without its end.
-[[nodiscard]] inline std::string_view take_line(std::string_view& text) {
-  const auto end = text.find('\n');
-  auto line = text.substr(0, end);
-  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return line;
 }
 
 /// A number as it was printed.

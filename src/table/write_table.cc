@@ -108,8 +108,7 @@ std::string lines_of(const Table& table, const std::vector<Column>& columns) {
   std::set<std::string> settings;
   for (const auto& row : table.rows)
     for (const auto& [name, value] : row.settings) settings.insert(name);
-  std::vector<std::string> cells;
-  for (const auto column : columns) cells.emplace_back(column.name());
+  auto cells = base::texts_of(columns, &Column::name);
   for (const auto& name : settings) cells.push_back(csv_cell(fmt::format("{}{}", kSettingPrefix, name)));
   std::string text = fmt::format("{}\n", fmt::join(cells, ","));
   for (const auto& row : table.rows) {
@@ -143,12 +142,9 @@ std::optional<std::string> without_groups(std::string_view text) {
 std::optional<Number> read_number(std::string_view text) {
   const auto plain = without_groups(text);
   if (!plain || plain->empty()) return std::nullopt;
-  const char* begin = plain->data() + (plain->front() == '+' ? 1 : 0);
-  const char* const end = plain->data() + plain->size();
-  double value = 0;
-  const auto [behind, failed] = std::from_chars(begin, end, value);
-  if (failed != std::errc() || behind != end || !std::isfinite(value)) return std::nullopt;
-  return Number{value, half_unit_of(*plain), std::string(text)};
+  const auto value = base::to_number<double>(std::string_view(*plain).substr(plain->front() == '+' ? 1 : 0));
+  if (!value || !std::isfinite(*value)) return std::nullopt;
+  return Number{*value, half_unit_of(*plain), std::string(text)};
 }
 
 std::optional<Number> Row::number(Column column) const {
@@ -222,11 +218,7 @@ std::string to_plain_csv(const Table& table) {
   return lines_of(table, columns);
 }
 
-std::vector<std::string> template_names() {
-  std::vector<std::string> names;
-  for (const auto& one : kTemplates) names.emplace_back(one.name);
-  return names;
-}
+std::vector<std::string> template_names() { return base::texts_of(kTemplates, &Template::name); }
 
 std::string template_text(std::string_view name) {
   for (const auto& one : kTemplates)

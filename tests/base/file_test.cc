@@ -54,6 +54,23 @@ TEST_F(File, ComesBackAsItWasWritten) {
   }
 }
 
+TEST_F(File, LooksAtFilesAndFolders) {
+  write_file(folder_ / "a", "");
+  fs::create_symlink("a", folder_ / "link");
+  fs::create_symlink("nothing", folder_ / "dangling");
+  for (const char* name : {"a", "link"}) {
+    EXPECT_TRUE(is_there(folder_ / name) && is_file(folder_ / name)) << name;
+    EXPECT_FALSE(is_folder(folder_ / name)) << name;
+  }
+  EXPECT_TRUE(is_there(folder_) && is_folder(folder_));
+  EXPECT_FALSE(is_file(folder_));
+  for (const char* name : {"dangling", "missing", "a/below"})
+    EXPECT_FALSE(is_there(folder_ / name) || is_file(folder_ / name) || is_folder(folder_ / name)) << name;
+  EXPECT_EQ(entries_of(folder_).size(), 3u);
+  EXPECT_TRUE(entries_of(folder_ / "missing").empty());
+  EXPECT_TRUE(entries_of(folder_ / "a").empty());
+}
+
 TEST_F(File, MakesMissingFolders) {
   write_file(folder_ / "x" / "y" / "z.json", "{}");
   EXPECT_EQ(read_file(folder_ / "x" / "y" / "z.json"), "{}");

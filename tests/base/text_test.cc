@@ -172,6 +172,20 @@ TEST(Values, DecimalsAreFiniteAndInRange) {
             "must be a number of at least 0 and at most 1, got '2'");
 }
 
+TEST(Texts, AreWhatAMemberGivesOfEach) {
+  struct Row {
+    const char* name;
+    [[nodiscard]] std::string doubled() const { return std::string(name) + name; }
+  };
+  constexpr Row kRows[] = {{"a"}, {"b"}};
+  EXPECT_THAT(texts_of(kRows, &Row::name), ElementsAre("a", "b"));
+  EXPECT_THAT(texts_of(kRows, &Row::doubled), ElementsAre("aa", "bb"));
+  EXPECT_EQ(joined(kRows, "; ", &Row::name), "a; b");
+  EXPECT_EQ(joined(std::vector<std::string>{"a", "b", "c"}, ","), "a,b,c");
+  EXPECT_EQ(joined(std::vector<std::string>(), ","), "");
+  EXPECT_THAT(texts_of(std::vector<const Row*>{&kRows[1]}, &Row::name), ElementsAre("b"));
+}
+
 TEST(Values, ListsHaveNoGapsAndNothingTwice) {
   EXPECT_THAT(whole_numbers("1,2, 4", 1, 10), ElementsAre(1, 2, 4));
   EXPECT_THAT(whole_numbers("7", 1, 10), ElementsAre(7));

@@ -60,14 +60,15 @@ class LineSockets : public testing::Test {
     EXPECT_NE(address.port, 0);
     near_ = connect_to(address, milliseconds(3000));
     EXPECT_GE(near_, 0);
-    EXPECT_TRUE(wait_for(listener_, POLLIN, milliseconds(3000)));
-    far_ = ::accept(listener_, nullptr, nullptr);
+    EXPECT_TRUE(wait_for(listener_.get(), POLLIN, milliseconds(3000)));
+    far_ = ::accept(listener_.get(), nullptr, nullptr);
   }
   ~LineSockets() override {
-    for (const int one : {listener_, near_, far_})
+    for (const int one : {near_, far_})
       if (one >= 0) ::close(one);
   }
-  int listener_ = -1, near_ = -1, far_ = -1;
+  Socket listener_;
+  int near_ = -1, far_ = -1;
 };
 
 TEST_F(LineSockets, CarryLinesOneByOne) {
@@ -97,23 +98,22 @@ TEST_F(LineSockets, WritingToOneThatIsStuckOrGoneWaitsForNobody) {
 }
 
 TEST(LineSocket, ConnectsToNobodyWhoDoesNotListen) {
-  int listener = -1;
+  Socket listener;
   const auto address = listen_anywhere(listener);
-  { const Socket closed(listener); }
+  listener.close();
   EXPECT_EQ(connect_to(address, milliseconds(500)), -1);
 }
 
 TEST(FirstLines, ArePassedOnWhileOthersAreSilent) {
-  int listener = -1;
+  Socket listener;
   const auto address = listen_anywhere(listener, "", true);
-  const Socket owned(listener);
   std::vector<int> silent(20);
   for (int& one : silent) one = connect_to(address, milliseconds(3000));
   const Socket cut(connect_to(address, milliseconds(3000))), speaks(connect_to(address, milliseconds(3000)));
   ASSERT_EQ(::send(cut.get(), "hel", 3, MSG_NOSIGNAL), 3);
   write_line(speaks.get(), "hello 1");
   write_line(speaks.get(), "at once");
-  FirstLines lines(listener, {.patience = milliseconds(300)});
+  FirstLines lines(listener.get(), {.patience = milliseconds(300)});
   const auto first = lines.next(milliseconds(10'000));
   ASSERT_TRUE(first);
   const Socket arrived(first->socket);
@@ -133,10 +133,9 @@ TEST(FirstLines, ArePassedOnWhileOthersAreSilent) {
 }
 
 TEST(FirstLines, HaveABoundInNumberAndLength) {
-  int listener = -1;
+  Socket listener;
   const auto address = listen_anywhere(listener, "", true);
-  const Socket owned(listener);
-  FirstLines lines(listener, {.patience = milliseconds(60'000), .waiting = 4, .line = 100});
+  FirstLines lines(listener.get(), {.patience = milliseconds(60'000), .waiting = 4, .line = 100});
   const Socket endless(connect_to(address, milliseconds(3000)));
   write_line(endless.get(), std::string(100, 'x'));
   EXPECT_FALSE(lines.next(milliseconds(300)));
@@ -183,9 +182,8 @@ TEST(Interface, ThatIsNotThereIsRefusedWithThoseThatAre) {
 }
 
 TEST(Interface, IsAllThatASocketIsFoundAt) {
-  int listener = -1;
+  Socket listener;
   auto address = listen_anywhere(listener, "lo");
-  const Socket owned(listener);
   EXPECT_EQ(address.ipv4[0], htonl(INADDR_LOOPBACK));
   EXPECT_EQ(address.ipv4[1], 0u);
   const Socket connection(connect_to(address, std::chrono::milliseconds(1000)));

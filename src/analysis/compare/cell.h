@@ -79,6 +79,7 @@ struct Cell {
   std::string epoch_basis;  ///< "median of 3 epochs", "from 20 steps"
 
   [[nodiscard]] bool is_measured() const { return step_s.n > 0; }
+  [[nodiscard]] const std::string& why_not_measured() const { return reason.empty() ? status : reason; }
   /// D / B, not rounded. An epoch drops samples that fill no global batch, up to half the data for a large
   /// one, and only times of the same images can be compared.
   [[nodiscard]] double full_steps() const;

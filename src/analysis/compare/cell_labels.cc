@@ -7,6 +7,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/text.h"
 #include "measure/setting.h"
 
 namespace paceline::analysis {
@@ -176,9 +177,7 @@ std::vector<std::string> differences(const std::vector<const Cell*>& cells,
   auto pieces = telling_pieces(cells, named_texts(cells, different_entries(cells)), shown);
   if (!shown.contains("processes")) add_joined(cells, pieces);
   add_until_told_apart(cells, shown, pieces);
-  std::vector<std::string> texts;
-  for (const auto& own : pieces) texts.push_back(fmt::format("{}", fmt::join(own, ", ")));
-  return texts;
+  return base::texts_of(pieces, [](const auto& own) { return base::joined(own, ", "); });
 }
 
 }  // namespace paceline::analysis

@@ -335,8 +335,7 @@ Cluster parse_cluster(std::string_view text, const std::string& where, MeasuredF
 
 Cluster read_cluster(const std::string& file_or_preset, MeasuredFiles* measured) {
   if (auto preset = find_preset(file_or_preset)) return *preset;
-  std::error_code unreadable;
-  if (!std::filesystem::exists(file_or_preset, unreadable))
+  if (!base::is_there(file_or_preset))
     base::fail(ErrorKind::usage, "--cluster {}: there is no such file, and no such preset{}",
                base::visible(file_or_preset), base::suggestion(file_or_preset, preset_names()));
   constexpr std::int64_t kLongestFile = 1 << 20;

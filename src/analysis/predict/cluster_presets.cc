@@ -3,6 +3,7 @@
 #include <string>
 
 #include "analysis/predict/cluster.h"
+#include "base/text.h"
 
 namespace paceline::analysis {
 namespace {
@@ -69,11 +70,7 @@ Cluster cluster_of(const Preset& preset) {
 
 }  // namespace
 
-std::vector<std::string> preset_names() {
-  std::vector<std::string> names;
-  for (const auto& preset : kPresets) names.emplace_back(preset.name);
-  return names;
-}
+std::vector<std::string> preset_names() { return base::texts_of(kPresets, &Preset::name); }
 
 std::optional<Cluster> find_preset(std::string_view name) {
   const auto found = std::ranges::find(kPresets, name, [](const Preset& row) { return row.name; });

@@ -1,6 +1,5 @@
 /// The cluster that records show of themselves, and what --what-if changes in one.
 
-#include <charconv>
 #include <initializer_list>
 
 #include "analysis/predict/forecast.h"
@@ -92,16 +91,13 @@ ParsedWhatIf parse_what_if(std::string_view text) {
     }
     const bool is_factor = value.ends_with('x');
     if (is_factor) value.pop_back();
-    double factor = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), factor);
-    const bool is_number =
-        error == std::errc() && end == value.data() + value.size() && factor > 0 && factor <= 1e6;
+    const double factor = base::to_number<double>(value).value_or(0);
     auto* to = key == "bandwidth" ? &parsed.what_if.bandwidth
                : key == "latency" ? &parsed.what_if.latency
                : key == "loader"  ? &parsed.what_if.loader
                : key == "compute" ? &parsed.what_if.compute
                                   : nullptr;
-    if (to == nullptr || !is_factor || !is_number)
+    if (to == nullptr || !is_factor || !(factor > 0 && factor <= 1e6))
       base::fail(base::ErrorKind::usage, "must be written as {}, with factors above 0, got '{}'", kExample,
                  part);
     *to = factor;

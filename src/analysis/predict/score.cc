@@ -131,12 +131,7 @@ std::string_view name(ScoreKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-std::string sha256_of_record(const Record& record) {
-  base::Sha256 hash;
-  const auto text = measure::to_json(record);
-  hash.update(std::as_bytes(std::span(text)));
-  return hash.digits();
-}
+std::string sha256_of_record(const Record& record) { return base::sha256_of_text(measure::to_json(record)); }
 
 Scores score(const Prediction& prediction, std::span<const Cell> cells) {
   Scores scores;

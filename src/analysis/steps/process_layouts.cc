@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "analysis/compare/comparability.h"
 #include "analysis/compare/setup.h"
 #include "analysis/steps/breakdown.h"
 
@@ -149,17 +150,6 @@ std::vector<SameCores> same_cores(std::span<const Cell> cells) {
   std::vector<SameCores> result;
   for (const auto& [key, pair] : found) result.push_back(pair);
   return result;
-}
-
-Verdict compare_layouts(const Record& baseline, const Record& other) {
-  Record first = baseline, second = other;
-  for (Record* record : {&first, &second})
-    std::erase_if(record->settings, [](const auto& setting) { return is_setting_of_joining(setting.first); });
-  second.communication.communicator = first.communication.communicator;
-  second.communication.algorithm = first.communication.algorithm;
-  second.communication.library = first.communication.library;
-  second.scaling = first.scaling;
-  return compare(first, second, Topic::scaling);
 }
 
 std::vector<TrainingLayouts> process_layouts(std::span<const Cell> cells) {

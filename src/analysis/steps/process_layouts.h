@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "analysis/compare/cell.h"
-#include "analysis/compare/comparability.h"
 
 namespace paceline::analysis {
 
@@ -39,10 +38,6 @@ struct SameCores {
 /// (workers, how they are joined, model, data): the one with the fewest remarks (one version, not two), then
 /// the one with the most repeats.
 [[nodiscard]] std::vector<SameCores> same_cores(std::span<const Cell> cells);
-
-/// compare() of times when the way of joining workers is the subject: differences in the settings parallel,
-/// placement and shared-memory, and in the communicator, are neither refused nor remarked.
-[[nodiscard]] Verdict compare_layouts(const measure::Record& baseline, const measure::Record& other);
 
 struct ProcessLayout {
   std::string name;  ///< joined_as() and, beside one that is joined alike, the difference: "launcher slurm"

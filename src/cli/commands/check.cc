@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <set>
-#include <system_error>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -54,9 +53,8 @@ Inputs read_inputs(const std::vector<fs::path>& paths, bool is_same_machine) {
   std::vector<fs::path> records, imported, tables;
   Inputs inputs;
   for (const auto& path : paths) {
-    std::error_code unreadable;
     // Missing files and pipes (which can be read only once) are left to the reader of records.
-    if (!fs::is_regular_file(path, unreadable)) {
+    if (!base::is_file(path)) {
       records.push_back(path);
       continue;
     }

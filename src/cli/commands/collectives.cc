@@ -11,6 +11,7 @@
 
 #include "analysis/steps/bandwidth.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/topology.h"
 #include "cli/commands/commands.h"
@@ -262,8 +263,7 @@ std::string fit_line(const measure::LinkFitRecord& fit, const measure::Record& r
 
 /// Refuses to overwrite the record of an earlier measurement, as `train` does.
 void refuse_another_record(const std::filesystem::path& out) {
-  std::error_code unreadable;
-  if (std::filesystem::exists(out / "record.json", unreadable))
+  if (base::is_there(out / "record.json"))
     base::fail(ErrorKind::usage,
                "--out {}: holds another run's record.json; give another --out, or move it away",
                out.string());

@@ -140,9 +140,7 @@ void print_duplicates(const char* where, const data::Dataset& first, const Censu
 
 template <typename Number>
 std::string listed(const std::vector<Number>& values) {
-  std::string text;
-  for (const auto value : values) text += fmt::format("{}{:.4f}", text.empty() ? "" : " ", value);
-  return text;
+  return base::joined(values, " ", [](Number value) { return fmt::format("{:.4f}", value); });
 }
 
 void print_classes(const data::Source& source, const Census& train, const Census& test) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
-#include <system_error>
 
 #include "base/clock.h"
 #include "base/csv.h"
@@ -208,8 +207,7 @@ int verify_images(const data::Source& source, const std::vector<ImagePart>& part
 int write_image_manifest(const std::string& text) {
   const auto started = base::Clock::now();
   const auto spec = data::parse_spec(text);
-  std::error_code unknown;
-  if (spec.name != "folder" || !std::filesystem::is_directory(spec.directory, unknown))
+  if (spec.name != "folder" || !base::is_folder(spec.directory))
     base::fail(ErrorKind::usage,
                "data manifest is for a folder of images, folder:DIR, but '{}' is not one that exists", text);
   const auto scan = data::write_manifest(spec.directory);

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/commands/commands.h"
 #include "table/import/import.h"
 
@@ -123,8 +123,7 @@ std::vector<measure::Record> records_of_trainer(const std::vector<std::filesyste
   std::vector<measure::Record> records;
   std::string other;
   for (const auto& path : paths) {
-    std::error_code unreadable;
-    if (std::filesystem::is_regular_file(path, unreadable) && table::ddp_run().is_it(table::begin_of(path)))
+    if (base::is_file(path) && table::ddp_run().is_it(table::begin_of(path)))
       records.push_back(record_of(table::read_ddp_run(path), path.string()));
     else
       other = path.string();

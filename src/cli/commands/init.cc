@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <system_error>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -22,15 +21,14 @@ namespace {
 
 void require_free(const std::filesystem::path& out, bool force) {
   base::require_directory_of(out, "--out");
-  std::error_code none;
-  if (!std::filesystem::exists(out, none)) return;
+  if (!base::is_there(out)) return;
   if (!force)
     base::fail(
         ErrorKind::usage,
         "init: {} exists already and was not changed; write another file with --out FILE.toml, or overwrite "
         "it with --force",
         out.string());
-  if (!std::filesystem::is_regular_file(out, none))
+  if (!base::is_file(out))
     base::fail(ErrorKind::usage, "init: {} is not a file, and --force overwrites only files", out.string());
 }
 

@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/shared_library.h"
 #include "base/text.h"
 #include "base/topology.h"
@@ -38,9 +38,8 @@ namespace {
 
 cluster::Surroundings look_around() {
   const bool in_job = std::getenv("SLURM_JOB_ID") != nullptr && std::getenv("SLURM_STEP_ID") == nullptr;
-  std::error_code ignored;
-  return {.has_mpirun = !cluster::in_path("mpirun").empty() &&
-                        std::filesystem::exists(base::module_path(comm::mpi::kModule), ignored),
+  return {.has_mpirun =
+              !cluster::in_path("mpirun").empty() && base::is_there(base::module_path(comm::mpi::kModule)),
           .in_allocation = in_job && !cluster::in_path("srun").empty()};
 }
 
@@ -52,8 +51,7 @@ void take_allocation(cluster::LaunchOptions& options) {
   if (options.by != cluster::LaunchBy::srun) return;
   const char* const cores = std::getenv("SLURM_CPUS_PER_TASK");
   if (cores != nullptr) options.cores_per_task = static_cast<int>(base::whole_number(cores, 1, 100000));
-  std::error_code ignored;
-  options.has_pmix = std::filesystem::exists(base::module_path(comm::mpi::kModule), ignored) &&
+  options.has_pmix = base::is_there(base::module_path(comm::mpi::kModule)) &&
                      cluster::run_in_shell("srun --mpi=list 2>&1").text.find("pmix") != std::string::npos;
 }
 

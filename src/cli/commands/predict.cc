@@ -258,7 +258,7 @@ int predict_command(const Settings& settings) {
   if (read.records.empty())
     files.insert(files.begin(), settings.report.records.begin(), settings.report.records.end());
   for (const auto& file : files)
-    if (std::error_code unreadable; fs::is_regular_file(file, unreadable))  // not the name of a preset
+    if (base::is_file(file))  // not the name of a preset
       inputs.push_back({file.filename().string(), base::sha256_of(file)});
   base::write_file(options.out, analysis::to_json(forecast, read.model, inputs, settings.typed,
                                                   measure::version(), measure::utc_now()));

@@ -83,10 +83,8 @@ fs::path run_before(const fs::path& b) {
 std::pair<std::vector<fs::path>, std::vector<fs::path>> without_predictions(
     const std::vector<fs::path>& paths) {
   const auto is_prediction = [](const fs::path& path) {
-    std::error_code unreadable;
-    return fs::is_regular_file(path, unreadable) &&
-           table::begin_of(path).find(fmt::format("\"{}\"", analysis::Prediction::kSchema)) !=
-               std::string::npos;
+    return base::is_file(path) && table::begin_of(path).find(fmt::format(
+                                      "\"{}\"", analysis::Prediction::kSchema)) != std::string::npos;
   };
   std::vector<fs::path> rest, predictions;
   std::ranges::partition_copy(paths, std::back_inserter(predictions), std::back_inserter(rest),

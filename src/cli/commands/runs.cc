@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/reports.h"
@@ -61,10 +62,8 @@ void print_json(const std::vector<Run>& runs) {
 ///
 /// Errors   Error(data): it is not a run, or contains several
 Run find_run(const fs::path& path) {
-  std::error_code unreadable;
-  const fs::path folder =
-      fs::exists(path, unreadable) || path.is_absolute() ? path : fs::path(kDirectory) / path;
-  if (!fs::is_directory(folder, unreadable))
+  const fs::path folder = base::is_there(path) || path.is_absolute() ? path : fs::path(kDirectory) / path;
+  if (!base::is_folder(folder))
     base::fail(
         ErrorKind::data,
         "runs: there is no directory {}; 'paceline runs list DIR' shows the runs below another directory",

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -91,13 +90,11 @@ int sbatch_command(const Settings& settings) {
         std::printf("sbatch    %s %s   %s\n", one.name.c_str(), one.value.c_str(), one.origin.c_str());
     return show_child_plan(settings, options.nodes * options.workers_per_node, options.nodes);
   }
-  std::error_code none;
-  const cluster::BatchCommand command{
-      .program = program,
-      .words = settings.child,
-      .out = out,
-      .data = settings.child_data,
-      .has_mpi = std::filesystem::exists(base::module_path(comm::mpi::kModule), none)};
+  const cluster::BatchCommand command{.program = program,
+                                      .words = settings.child,
+                                      .out = out,
+                                      .data = settings.child_data,
+                                      .has_mpi = base::is_there(base::module_path(comm::mpi::kModule))};
   write_script(options.script, cluster::batch_script(options, command));
   const auto join = options.array > 0 ? cluster::join_path(options.script) : std::filesystem::path();
   if (!join.empty()) write_script(join, cluster::join_script(options, command));

@@ -47,8 +47,7 @@ void order_by_events(std::vector<measure::Record>& records, const fs::path& run)
 
 /// Makes the same report as the command that measured the records.
 report::Document document_of(const fs::path& run, bool is_running) {
-  std::error_code unreadable;
-  const bool is_study = fs::is_directory(run / "records", unreadable);
+  const bool is_study = base::is_folder(run / "records");
   // Without the trainings of a running study, whose records are added when they are complete.
   auto [records, remarks] = read_records({is_study ? run / "records" : run});
   order_by_events(records, run);
@@ -118,8 +117,7 @@ class PromptEnd {
 
 int serve_command(const Settings& settings) {
   const auto& asked = settings.serve;
-  std::error_code unreadable;
-  if (serve::has_http_server() && !fs::is_directory(asked.directory, unreadable))
+  if (serve::has_http_server() && !base::is_folder(asked.directory))
     base::fail(ErrorKind::data, "serve: there is no directory {}; give the one where runs are",
                asked.directory.string());
   Screen screen(false);

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/csv.h"
 #include "base/error.h"
@@ -18,11 +17,7 @@ using base::ErrorKind;
 
 constexpr const char* kWholeName = "file";
 
-bool is_number(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
+bool is_number(const std::string& text) { return base::to_number<double>(text).has_value(); }
 
 std::string name_in(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -78,10 +73,8 @@ void Submission::read_sample() {
   for (const auto& cell : lines.front()) named.push_back({.name = cell.text, .stands_for = {}});
   if (columns_.empty()) columns_ = named;
   if (!std::ranges::equal(columns_, named, {}, &Column::name, &Column::name)) {
-    std::vector<std::string> names;
-    for (const auto& column : named) names.push_back(column.name);
     base::fail(ErrorKind::usage, "--columns: the columns of {} are {}; write these, with =CLASS where needed",
-               where, fmt::join(names, ","));
+               where, fmt::join(base::texts_of(named, &Column::name), ","));
   }
   has_numbers_ = true;
   for (std::size_t i = 1; i < lines.size(); ++i) {
@@ -173,9 +166,7 @@ std::string Submission::text() const {
                sample_.string(), missing.size(), ids_.size(), some_of_ids(missing),
                left_over_.empty() ? "all that were given are in it"
                                   : "of those given it lacks " + some_of_ids(left_over_));
-  std::string text;
-  for (const auto& column : columns_) text += (text.empty() ? "" : ",") + base::csv_cell(column.name);
-  text += "\n";
+  auto text = base::joined(columns_, ",", [](const Column& one) { return base::csv_cell(one.name); }) + "\n";
   for (const auto& id : sample_.empty() ? order_ : ids_)
     text += base::csv_cell(id) + rows_.at(id).cells + "\n";
   return text;

@@ -163,11 +163,11 @@ Found (*check_of(const fs::path& path))(const fs::path&) {
 Found verify_file(const fs::path& path) {
   try {
     std::error_code lost;
-    if (!fs::exists(path, lost))
+    if (!base::is_there(path))
       return {FileState::damaged, fs::is_symlink(path, lost) ? "a broken link" : "there is no such file"};
     const auto check = check_of(path);
     if (check == nullptr) return {FileState::unknown, "a kind of file that is not checked"};
-    return fs::is_regular_file(path, lost) ? check(path) : Found{FileState::unknown, "no file"};
+    return base::is_file(path) ? check(path) : Found{FileState::unknown, "no file"};
   } catch (const base::Error& error) {
     std::string why = error.what();
     if (const auto place = path.string() + ": "; why.starts_with(place)) why.erase(0, place.size());
@@ -182,7 +182,7 @@ Found verify_file(const fs::path& path) {
 /// `path`, or all files below this directory that have a check, ordered by path; `others` counts the rest.
 std::vector<fs::path> files_to_check(const fs::path& path, std::size_t& others) {
   std::error_code unknown;
-  if (!fs::is_directory(path, unknown)) return {path};
+  if (!base::is_folder(path)) return {path};
   std::vector<fs::path> files;
   for (const auto& entry :
        fs::recursive_directory_iterator(path, fs::directory_options::skip_permission_denied)) {

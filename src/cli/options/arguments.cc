@@ -347,9 +347,7 @@ std::string take_site_name(const Site& site, std::string& data) {
 }
 
 std::string keys_of(const std::vector<Assignment>& given) {
-  std::vector<std::string> wheres;
-  for (const auto& one : given) wheres.push_back(one.where);
-  return fmt::format("site file: {}", fmt::join(wheres, ", "));
+  return fmt::format("site file: {}", fmt::join(base::texts_of(given, &Assignment::where), ", "));
 }
 
 /// So that users need not type again with which options the model of a checkpoint was trained: those of

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
+
 namespace paceline::cli {
 namespace {
 
@@ -27,9 +29,7 @@ std::string names_to_type(Command command) {
 }
 
 std::string names_of(std::span<const CommandRow> commands) {
-  std::vector<std::string_view> names;
-  for (const auto& one : commands) names.push_back(one.name);
-  return fmt::format("{}", fmt::join(names, " "));
+  return base::joined(commands, " ", &CommandRow::name);
 }
 
 std::string bash_script(std::span<const CommandRow> commands) {

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <optional>
 #include <regex>
-#include <system_error>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -132,8 +131,7 @@ void take_data(const toml::table& table, const std::string& file, Site& site) {
 /// together.
 std::string beside(const std::string& recipe, const std::string& name) {
   const auto path = std::filesystem::path(recipe).parent_path() / name;
-  std::error_code unreadable;
-  return std::filesystem::is_regular_file(path, unreadable) ? path.string() : name;
+  return base::is_file(path) ? path.string() : name;
 }
 
 /// Reads `table` in the order of the file, so that the first mistake in it is reported. Keys that only other
@@ -192,10 +190,7 @@ std::vector<std::filesystem::path> site_files() {
     files.push_back(config / "paceline/site.toml");
   else if (const auto home = variable("HOME"); home.is_absolute())
     files.push_back(home / ".config/paceline/site.toml");
-  std::erase_if(files, [](const auto& file) {
-    std::error_code unreadable;
-    return !std::filesystem::exists(file, unreadable);
-  });
+  std::erase_if(files, [](const auto& file) { return !base::is_there(file); });
   return files;
 }
 
@@ -233,8 +228,7 @@ Site read_site(const std::vector<std::filesystem::path>& files, Command command)
 
 Recipe read_recipe(const std::filesystem::path& path, Command command) {
   const std::string file = path.string();
-  std::error_code unreadable;
-  if (!std::filesystem::exists(path, unreadable))
+  if (!base::is_there(path))
     base::fail(ErrorKind::usage,
                "{}: there is no such recipe; the ones that come with Paceline are in recipes/", file);
   const toml::table table = parse_toml(path);
@@ -250,9 +244,8 @@ Recipe read_recipe(const std::filesystem::path& path, Command command) {
   recipe.has_quick = quick != nullptr;
   recipe.given = read_keys(table, file, command, recipe.unused);
   for (const auto* layer : {&recipe.given, &recipe.quick}) check_layer(command, *layer);
-  std::string names;
-  for (const auto& assignment : recipe.given)
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", assignment.option->name());
+  const auto names =
+      base::joined(recipe.given, ", ", [](const Assignment& one) { return one.option->name(); });
   recipe.summary = fmt::format("{} sets {}", file, names.empty() ? "nothing" : names);
   if (!recipe.unused.empty())
     recipe.unused = fmt::format("{}: {} does not use {}", file, command_name(command), recipe.unused);

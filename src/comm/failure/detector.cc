@@ -1,9 +1,9 @@
 #include "comm/failure/detector.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -43,8 +43,9 @@ void FailureDetector::start(Callbacks callbacks) {
   callbacks_ = std::move(callbacks);
   if (process_ == 0) accept_all();
   reset_times();
-  if (::pipe2(wake_, O_CLOEXEC) != 0)
-    base::fail(base::ErrorKind::comm, "heartbeats: no pipe could be made: {}", std::strerror(errno));
+  wake_ = Socket(::eventfd(0, EFD_CLOEXEC));
+  if (!wake_.is_open())
+    base::fail(base::ErrorKind::comm, "heartbeats: no eventfd could be made: {}", std::strerror(errno));
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -66,7 +67,7 @@ void FailureDetector::beat() {
 void FailureDetector::serve() {
   auto next_beat = Clock::now(), next_look = next_beat;
   while (true) {
-    std::vector<pollfd> waiting{{wake_[0], POLLIN, 0}};
+    std::vector<pollfd> waiting{{wake_.get(), POLLIN, 0}};
     {
       const std::lock_guard lock(mutex_);
       for (const auto& peer : peers_) waiting.push_back({peer.socket, POLLIN, 0});  // poll() ignores -1
@@ -245,8 +246,7 @@ void FailureDetector::lose_ended(std::vector<Peer*> ended) {
     while (is_new(peer) && wait_for(peer.socket, POLLIN, milliseconds(0)))
       if (!read_from(peer)) ended.push_back(&peer);
   std::sort(ended.begin(), ended.end());  // in the order of peers_, by process
-  std::vector<std::string> names;
-  for (const Peer* peer : ended) names.push_back(describe(peer->process));
+  const auto names = base::texts_of(ended, [&](const Peer* peer) { return describe(peer->process); });
   const bool one = names.size() == 1;
   lose(*ended.front(),
        fmt::format("{} {} lost: {} ended without reporting an error", fmt::join(names, ", "),

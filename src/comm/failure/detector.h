@@ -135,8 +135,8 @@ class FailureDetector {
   std::atomic<std::chrono::milliseconds> deadline_;
   std::vector<Address> addresses_;  ///< [process]; process 0: its own alone
   Callbacks callbacks_;
-  int listener_ = -1;
-  int wake_[2] = {-1, -1};  ///< a pipe; a byte in it ends the thread
+  Socket listener_;
+  Socket wake_;  ///< an eventfd, which ends the thread
   Heartbeat heartbeat_;
 
   mutable std::mutex mutex_;  ///< guards the members below

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -53,16 +54,13 @@ FailureDetector::FailureDetector(int process, std::vector<Address> addresses, De
 
 FailureDetector::~FailureDetector() {
   if (thread_.joinable()) {
-    const char byte = 'e';
-    [[maybe_unused]] const auto written = ::write(wake_[1], &byte, 1);
+    ::eventfd_write(wake_.get(), 1);
     thread_.join();
   }
   send_all("bye");
   if (process_ == 0) read_to_the_ends();
   for (auto& peer : peers_)
     if (peer.socket >= 0) ::close(peer.socket);
-  for (const int descriptor : {listener_, wake_[0], wake_[1]})
-    if (descriptor >= 0) ::close(descriptor);
 }
 
 void FailureDetector::read_to_the_ends() {
@@ -83,7 +81,7 @@ void FailureDetector::read_to_the_ends() {
 
 void FailureDetector::accept_all() {
   const auto until = Clock::now() + options_.connecting;
-  FirstLines guests(listener_, {});
+  FirstLines guests(listener_.get(), {});
   for (std::size_t connected = 0; connected < peers_.size();) {
     const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
     // Waits in short intervals, since other processes recognise a waiting process by its occasional activity
@@ -110,7 +108,7 @@ void FailureDetector::accept_all() {
     peer.socket = socket.release();
     ++connected;
   }
-  ::close(std::exchange(listener_, -1));  // nobody else is expected
+  listener_.close();  // nobody else is expected
 }
 
 }  // namespace paceline::comm

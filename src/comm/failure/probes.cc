@@ -1,8 +1,8 @@
 #include "comm/failure/probes.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -131,25 +131,21 @@ std::vector<std::string> StartupProbe::absent(const CpuTimes& before) const {
 }
 
 SurvivorProbe::SurvivorProbe(const std::string& interface, bool is_on_this_host)
-    : address_(listen_anywhere(listener_, interface, is_on_this_host)) {
-  if (::pipe2(wake_, O_CLOEXEC) != 0) {
-    ::close(listener_);
-    base::fail(base::ErrorKind::comm, "survivor probe: no pipe could be made: {}", std::strerror(errno));
-  }
+    : address_(listen_anywhere(listener_, interface, is_on_this_host)), wake_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!wake_.is_open())
+    base::fail(base::ErrorKind::comm, "survivor probe: no eventfd could be made: {}", std::strerror(errno));
   thread_ = std::thread([this] { answer_all(); });
 }
 
 SurvivorProbe::~SurvivorProbe() {
-  const char byte = 'e';
-  [[maybe_unused]] const auto written = ::write(wake_[1], &byte, 1);
+  ::eventfd_write(wake_.get(), 1);
   thread_.join();
-  for (const int descriptor : {listener_, wake_[0], wake_[1]}) ::close(descriptor);
 }
 
 void SurvivorProbe::answer_all() {
-  FirstLines askers(listener_, {.patience = kToAsk});
-  while (!wait_for(wake_[0], POLLIN, milliseconds(0))) {
-    const auto asker = askers.next(kLookForTheEnd, wake_[0]);
+  FirstLines askers(listener_.get(), {.patience = kToAsk});
+  while (!wait_for(wake_.get(), POLLIN, milliseconds(0))) {
+    const auto asker = askers.next(kLookForTheEnd, wake_.get());
     if (!asker) continue;
     const Socket socket(asker->socket);
     if (asker->line == question(address_)) write_line(socket.get(), answer(address_));

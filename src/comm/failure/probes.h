@@ -69,10 +69,10 @@ class SurvivorProbe {
  private:
   void answer_all();
 
-  int listener_ = -1;
+  Socket listener_;
   Address address_;
-  int wake_[2] = {-1, -1};  ///< a pipe; a byte in it ends the thread
-  std::thread thread_;      ///< last: it uses all of the above
+  Socket wake_;         ///< an eventfd, which ends the thread
+  std::thread thread_;  ///< last: it uses all of the above
 };
 
 /// The answers that a process got from those below it.

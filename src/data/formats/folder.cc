@@ -95,7 +95,7 @@ std::shared_ptr<const ImageStore> store_of_files(fs::path top, ImageListing list
 
 Source open_folder(const Spec& spec) {
   const fs::path top = spec.directory;
-  if (std::error_code unknown; fs::is_regular_file(top, unknown)) {
+  if (base::is_file(top)) {
     const auto store = std::make_shared<TarStore>(top);
     Source source = open_listed(spec, store, store->listing(), store->passed_over_in(), store->passed_over());
     if (store->dangling_links() > 0)
@@ -105,7 +105,7 @@ Source open_folder(const Spec& spec) {
           store->dangling_links(), store->first_dangling_link()));
     return source;
   }
-  if (std::error_code unknown; !fs::is_directory(top, unknown))
+  if (!base::is_folder(top))
     base::fail(
         ErrorKind::data,
         "data '{}': there is no folder and no tar archive {}; give the one that holds train/ and test/, or a "

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "data/file_bytes.h"
 #include "data/formats/arrays.h"
 
@@ -195,13 +196,12 @@ class IdxDataset final : public Dataset {
 std::optional<fs::path> find_file(const fs::path& directory, const std::string& name) {
   auto pointed = name;
   pointed.replace(pointed.find("-idx"), 1, ".");
-  std::error_code unknown;
   for (const char* ending : {"", ".gz"})
     for (const auto& spelled : {name, pointed}) {
       const fs::path path = directory / (spelled + ending);
-      if (fs::exists(path, unknown) && !fs::is_directory(path, unknown)) return path;
+      if (base::is_there(path) && !base::is_folder(path)) return path;
       for (const auto& inner : {name, pointed})
-        if (fs::is_regular_file(path / (inner + ending), unknown)) return path / (inner + ending);
+        if (base::is_file(path / (inner + ending))) return path / (inner + ending);
     }
   return std::nullopt;
 }
@@ -306,8 +306,7 @@ std::optional<Source> arrays_of_mnist(const Spec& spec) {
     source.stddev = {kMnistDeviation};
     return source;
   };
-  if (std::error_code unknown; fs::is_regular_file(given / "mnist.npz", unknown))
-    return finish(read_npz(spec, given / "mnist.npz"), "mnist.npz");
+  if (base::is_file(given / "mnist.npz")) return finish(read_npz(spec, given / "mnist.npz"), "mnist.npz");
   for (const auto& [train, test] : kPixelTables) {
     if (!is_pixel_table(given / train)) continue;
     ArrayParts parts{.train = read_pixel_table(given / train), .validation = {}, .test = {}};
@@ -323,8 +322,7 @@ std::optional<fs::path> find_mnist(const fs::path& given) {
   for (const char* child : {"", "mnist", "raw", "MNIST/raw", "MNIST"})
     if (const auto directory = *child == '\0' ? given : given / child; has_mnist(directory)) return directory;
   std::vector<fs::path> others;  // FashionMNIST/raw, KMNIST/raw
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(given, none))
+  for (const auto& entry : base::entries_of(given))
     if (has_mnist(entry.path() / "raw")) others.push_back(entry.path() / "raw");
   std::ranges::sort(others);
   if (others.size() > 1)
@@ -335,8 +333,7 @@ std::optional<fs::path> find_mnist(const fs::path& given) {
 }
 
 bool is_mnist_of_others(const fs::path& given) {
-  std::error_code unknown;
-  return fs::is_regular_file(given / "mnist.npz", unknown) || !find_emnist(given).empty() ||
+  return base::is_file(given / "mnist.npz") || !find_emnist(given).empty() ||
          std::ranges::any_of(kPixelTables,
                              [&](const auto& one) { return is_pixel_table(given / one.train); });
 }

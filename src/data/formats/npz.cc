@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "data/file_bytes.h"
 #include "data/formats/arrays.h"
@@ -368,7 +369,7 @@ ArrayParts read_npz(const Spec& spec, const fs::path& path) {
 
 Source open_npz(const Spec& spec) {
   const fs::path path = spec.directory;
-  if (std::error_code unknown; !fs::is_regular_file(path, unknown))
+  if (!base::is_file(path))
     base::fail(ErrorKind::data, "data '{}': there is no file {}; give a .npz file, as of MedMNIST", spec.text,
                path.string());
   Source source = source_of_arrays(spec, read_npz(spec, path));

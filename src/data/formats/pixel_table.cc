@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "data/file_bytes.h"
 #include "data/formats/arrays.h"
@@ -32,8 +33,7 @@ std::size_t side_in(std::string_view line) {
 }  // namespace
 
 bool is_pixel_table(const fs::path& path) {
-  std::error_code unknown;
-  if (!fs::is_regular_file(path, unknown)) return false;
+  if (!base::is_file(path)) return false;
   try {
     const auto file = FileBytes::map(path);
     auto text = as_chars(file.bytes()).substr(0, kMostTableSide * kMostTableSide * 4);

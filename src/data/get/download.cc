@@ -9,16 +9,17 @@
 
 #include <array>
 #include <cerrno>
-#include <condition_variable>
+#include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <system_error>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/sha256.h"
+#include "base/thread_pool.h"
 #include "data/file_bytes.h"
 
 namespace paceline::data {
@@ -29,9 +30,8 @@ std::filesystem::path certificate_file(const Environment& environment, const std
   constexpr std::array kUsual{"etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt",
                               "etc/ssl/ca-bundle.pem", "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
                               "etc/ssl/cert.pem"};
-  std::error_code ignored;
   for (const char* file : kUsual)
-    if (std::filesystem::is_regular_file(root / file, ignored)) return root / file;
+    if (base::is_file(root / file)) return root / file;
   return {};
 }
 
@@ -186,14 +186,6 @@ Attempt request(const std::string& url, Transfer& transfer) {
           reason};
 }
 
-/// Sleeps until the time is over or a stop is requested.
-void pause(double seconds, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any wake;
-  std::unique_lock lock(mutex);
-  wake.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
-}
-
 void require_going_on(const DownloadOptions& options, const fs::path& path) {
   if (options.stop.stop_requested())
     base::fail(ErrorKind::data, "{}: stopped; the same command continues where this one stopped",
@@ -222,7 +214,8 @@ std::string fetch(const std::string& url, Transfer& transfer, const fs::path& pa
     }
     if (left > 0 && transfer.options.say)
       transfer.options.say(fmt::format("{}: {}; again in {:g} s", url, reason, wait));
-    if (left > 0) pause(wait, transfer.options.stop);
+    if (left > 0)
+      (void)base::stopped_within(transfer.options.stop, std::chrono::milliseconds(std::llround(1000 * wait)));
     require_going_on(transfer.options, path);
     wait *= 2;
   }

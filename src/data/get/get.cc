@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "data/image/tar.h"
 
 namespace paceline::data {
@@ -23,9 +24,7 @@ constexpr const char* kNote = "paceline-get.txt";
 
 /// The publisher's address first, then mirrors.
 std::vector<std::string> addresses(const std::vector<std::string>& folders, const std::string& name) {
-  std::vector<std::string> urls;
-  for (const auto& folder : folders) urls.push_back(folder + "/" + name);
-  return urls;
+  return base::texts_of(folders, [&](const std::string& folder) { return folder + "/" + name; });
 }
 
 /// The four files of a data set in MNIST's format.
@@ -155,11 +154,7 @@ const std::vector<Package>& packages() {
   return table;
 }
 
-std::vector<std::string> package_names() {
-  std::vector<std::string> names;
-  for (const Package& package : packages()) names.push_back(package.name);
-  return names;
-}
+std::vector<std::string> package_names() { return base::texts_of(packages(), &Package::name); }
 
 std::string how_to_get(const std::string& name) {
   if (name != "fruits-360" && name != "fruits360" && name != "fruits") return {};
@@ -175,8 +170,8 @@ Got get(const Package& package, const fs::path& cache, const DownloadOptions& op
   const fs::path read = package.read_in_place.empty() ? directory : directory / package.read_in_place;
   const std::string spec = package.format + ":" + read.string();
   std::error_code error;
-  if (fs::exists(directory, error)) {
-    if (fs::is_regular_file(directory / kNote, error) && base::read_file(directory / kNote) == note)
+  if (base::is_there(directory)) {
+    if (base::is_file(directory / kNote) && base::read_file(directory / kNote) == note)
       return {.directory = directory, .spec = spec, .was_there = true};
     base::fail(ErrorKind::data,
                "{} exists already, but 'data get' did not make it; give another folder with --cache, or "
@@ -190,7 +185,7 @@ Got get(const Package& package, const fs::path& cache, const DownloadOptions& op
     base::fail(ErrorKind::data, "{}: cannot be made: {}; give another folder with --cache",
                downloads.string(), error.message());
   for (const auto& file : package.files)
-    if (!fs::exists(downloads / file.name, error)) download(file, downloads / file.name, options);
+    if (!base::is_there(downloads / file.name)) download(file, downloads / file.name, options);
   const Draft draft(cache / fmt::format("{}.{}.part", package.directory, ::getpid()));
   for (const auto& file : package.files)
     if (file.name.ends_with(".tar"))

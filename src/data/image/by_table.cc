@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "data/image/label_table.h"
 
@@ -45,10 +45,9 @@ constexpr const char* kPartWords[kSplits] = {"train", "val", "test"};
 
 std::string table_path(const Spec& spec) {
   const auto& file = spec.options.at("labels");
-  std::error_code unknown;
   const auto inside = fs::path(spec.directory) / file;
-  if (fs::is_regular_file(inside, unknown)) return inside.string();
-  if (fs::is_regular_file(file, unknown)) return file;
+  if (base::is_file(inside)) return inside.string();
+  if (base::is_file(file)) return file;
   base::fail(ErrorKind::data,
              "data '{}': there is no table '{}' in {} and none of this path; give its path below DIR",
              spec.text, file, spec.directory);

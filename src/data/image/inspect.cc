@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"

@@ -69,8 +69,7 @@ LabelColumns one_column(const LabelTable& table) {
         return {.columns = {i}};
   if (candidates.size() > 1 && of_words.size() == 1) candidates = of_words;
   if (candidates.size() == 1) return {.columns = candidates};
-  std::vector<std::string> named;
-  for (const auto i : candidates) named.push_back(table.column(i));
+  const auto named = base::texts_of(candidates, [&](std::size_t i) { return table.column(i); });
   return {.why_not = candidates.empty() ? "no other column has texts that come again and again, as classes do"
                                         : fmt::format("which of the columns {} is the class is not clear",
                                                       fmt::join(named, ", "))};
@@ -223,8 +222,7 @@ LabelColumns label_columns(const LabelTable& table) {
   for (std::size_t r = 0; r < table.rows.size(); ++r)
     if (std::ranges::count_if(bits, [&](std::size_t i) { return bit_of(table.rows[r][i]) == 1; }) != 1)
       odd.push_back(table.lines[r]);
-  std::vector<std::string> named;
-  for (const auto i : bits) named.push_back(table.column(i));
+  const auto named = base::texts_of(bits, [&](std::size_t i) { return table.column(i); });
   labels = {.columns = bits};
   if (!odd.empty())
     labels.why_not = fmt::format(
@@ -236,10 +234,9 @@ LabelColumns label_columns(const LabelTable& table) {
 
 std::vector<FoundTable> find_label_tables(const fs::path& folder) {
   std::vector<fs::path> paths;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none))
+  for (const auto& entry : base::entries_of(folder))
     if (const auto ending = base::lower_case(entry.path().extension().string());
-        (ending == ".csv" || ending == ".tsv") && entry.is_regular_file(none))
+        (ending == ".csv" || ending == ".tsv") && base::is_file(entry.path()))
       paths.push_back(entry.path());
   std::ranges::sort(paths);
   std::vector<FoundTable> found;

@@ -213,8 +213,7 @@ std::optional<FolderScan> manifest_from(std::string_view text) {
 
 std::optional<FolderScan> read_manifest(const fs::path& top, std::string& why_not) {
   const fs::path path = top / kManifestName;
-  std::error_code unknown;
-  if (!fs::is_regular_file(path, unknown)) return std::nullopt;
+  if (!base::is_file(path)) return std::nullopt;
   auto scan = manifest_from(base::read_file(path));
   if (!scan) {
     why_not = "it is damaged, or of another version";

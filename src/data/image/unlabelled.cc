@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "data/augment.h"
 #include "data/image/scan.h"
 #include "data/image/tar.h"
@@ -117,7 +118,7 @@ NamedImages find_images(std::span<const fs::path> given) {
   NamedImages found;
   for (auto path : given) {
     std::error_code unknown;
-    if (const auto text = path.string(); !fs::exists(path, unknown)) {
+    if (const auto text = path.string(); !base::is_there(path)) {
       if (text.starts_with("shards:")) {
         for (const auto& shard : shard_paths(parse_spec(text).directory)) add_archive(shard, found);
         continue;

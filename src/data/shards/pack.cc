@@ -233,9 +233,7 @@ void write_classes(const Source& source, const fs::path& path) {
 }
 
 std::string joined(const std::vector<float>& values) {
-  std::string text;
-  for (const auto value : values) text += fmt::format("{}{}", text.empty() ? "" : ":", value);
-  return text;
+  return base::joined(values, ":", [](float value) { return fmt::format("{}", value); });
 }
 
 /// What opens the shards as `source` was opened: its options about sizes and augmentation, and of arrays

@@ -25,12 +25,6 @@ constexpr std::string_view kMagic = "paceline-shards-1\n";
 constexpr std::int64_t kLongestManifest = std::int64_t{1}
                                           << 36;  // 12 bytes for each of 2^32 samples, and more
 
-std::string sha256_of_text(std::string_view text) {
-  base::Sha256 sum;
-  sum.update(std::as_bytes(std::span(text)));
-  return sum.digits();
-}
-
 /// Whether every number of `index` points into what it belongs to.
 bool is_sound(const ShardIndex& index) {
   if (index.shards.empty() || index.labels.size() != index.members.size()) return false;
@@ -80,7 +74,7 @@ std::vector<fs::path> places_of(std::span<const fs::path> paths, const std::vect
   for (const auto& shard : shards) list.append(1, '\0').append(shard.name);
   const auto folder = paths.front().parent_path();
   const auto file_of = [&](const std::string& text) {
-    return fmt::format("{}{}.index", kShardManifest, sha256_of_text(text).substr(0, kDigits));
+    return fmt::format("{}{}.index", kShardManifest, base::sha256_of_text(text).substr(0, kDigits));
   };
   std::error_code unknown;
   const auto whole = fs::absolute(folder, unknown).lexically_normal().string();
@@ -158,13 +152,13 @@ std::optional<ShardIndex> shard_index_from(std::string_view bytes) {
   bytes.remove_prefix(kMagic.size());
   if (bytes.size() <= base::kSha256Digits || bytes[base::kSha256Digits] != '\n') return std::nullopt;
   const auto body = bytes.substr(base::kSha256Digits + 1);
-  if (sha256_of_text(body) != bytes.substr(0, base::kSha256Digits)) return std::nullopt;
+  if (base::sha256_of_text(body) != bytes.substr(0, base::kSha256Digits)) return std::nullopt;
   return shard_index_from_body(body);
 }
 
 std::string shard_manifest_of(const ShardIndex& index) {
   const auto body = base::to_bytes(index);
-  return fmt::format("{}{}\n", kMagic, sha256_of_text(body)) + body;
+  return fmt::format("{}{}\n", kMagic, base::sha256_of_text(body)) + body;
 }
 
 OpenedIndex open_shard_index(std::span<const fs::path> paths, const std::string& field, int threads) {
@@ -175,8 +169,7 @@ OpenedIndex open_shard_index(std::span<const fs::path> paths, const std::string&
   std::optional<ShardIndex> before;
   std::string why;
   for (const auto& place : places) {
-    std::error_code unknown;
-    if (!fs::is_regular_file(place, unknown)) continue;
+    if (!base::is_file(place)) continue;
     try {
       before = shard_index_from(base::read_regular_file(place, kLongestManifest));
     } catch (const base::Error&) {

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <set>
-#include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "data/shards/shards.h"
 #include "data/spec.h"
@@ -110,15 +110,14 @@ std::vector<fs::path> shard_paths(const std::string& pattern) {
     if (!seen.insert(paths[i].lexically_normal()).second)
       base::fail(ErrorKind::data, "the shards '{}': {} is named twice; name each once", pattern,
                  paths[i].string());
-    std::error_code unknown;
-    if (!fs::exists(paths[i], unknown) && missing++ == 0) first_missing = i;
+    if (!base::is_there(paths[i]) && missing++ == 0) first_missing = i;
   }
   if (missing > 0)
     base::fail(ErrorKind::data,
                "the shards '{}': {} is not there ({} of {} are missing); fetch it, or name only those that "
                "are there",
                pattern, paths[first_missing].string(), missing, paths.size());
-  if (std::error_code unknown; paths.size() == 1 && fs::is_directory(paths.front(), unknown))
+  if (paths.size() == 1 && base::is_folder(paths.front()))
     base::fail(ErrorKind::data, "the shards '{}': this is a folder; name the files in it, as {}", pattern,
                (paths.front() / "train-{0000..0146}.tar").string());
   return paths;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "analysis/compare/interval.h"
+#include "base/text.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"
@@ -156,8 +157,7 @@ std::string finding_of_grid(const Subject& subject) {
   if (!is_one_way)
     return fmt::format("{} {} fastest; {} may be as fast", way, best.workers > 1 ? "are" : "is",
                        counted(subject.point.choice.overlap.size(), "other setting", "other settings"));
-  std::vector<std::string> sizes;
-  for (const auto batch : batches) sizes.push_back(integer(batch));
+  const auto sizes = base::texts_of(batches, [](auto batch) { return integer(batch); });
   constexpr std::size_t kMost = 4;
   return sizes.size() > kMost ? way + ": fastest at most batches"
                               : fmt::format("{}: fastest with {} images{}", way, listed(sizes),

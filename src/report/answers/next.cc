@@ -95,8 +95,7 @@ std::optional<Next::Step> settle(const Subject& subject) {
   const auto steps =
       std::max(kLeastSteps, static_cast<long>(measure::kKnownWindow_s / first->step_s.median) + 1);
   const auto cells = static_cast<double>(batches.size() * workers.size() * kRepeats);
-  std::vector<std::string> names;
-  for (const auto batch : batches) names.push_back(integer(batch));
+  const auto names = base::texts_of(batches, [](auto batch) { return integer(batch); });
   const bool is_one = first->workers == 1 && workers.size() == 1;
   return Next::Step{
       .title = first != &best ? fmt::format("Settle {}, batch {}", way_of(*first), listed(names))

@@ -10,6 +10,7 @@
 #include "analysis/compare/interval.h"
 #include "analysis/steps/bandwidth.h"
 #include "analysis/steps/breakdown.h"
+#include "base/text.h"
 #include "report/answers/answers.h"
 #include "report/answers/wording.h"
 #include "report/sections/parts.h"
@@ -95,7 +96,7 @@ std::vector<TableCell> row_of_cell(const Cell& cell, const std::vector<Cell>& ce
     row.push_back(network ? figure(network->busbw) : missing("one worker sends nothing"));
     row.push_back(network ? value(network->sent_per_step) : missing("one worker sends nothing"));
   } else {
-    row.insert(row.end(), 9, missing(cell.reason.empty() ? cell.status : cell.reason));
+    row.insert(row.end(), 9, missing(cell.why_not_measured()));
   }
   const auto [plan, peak] = memory_of(record);
   row.push_back(bytes_or_missing(plan));
@@ -104,8 +105,7 @@ std::vector<TableCell> row_of_cell(const Cell& cell, const std::vector<Cell>& ce
   row.push_back(value(cell.steps_measured));
   row.push_back(cell.is_measured() ? words(word_of_others(cell.disturbance)) : missing(kWhy));
   row.push_back(words(cell.status));
-  std::vector<std::string> ids;
-  for (const auto* one : cell.records) ids.push_back(one->id);
+  const auto ids = base::texts_of(cell.records, &measure::Record::id);
   row.push_back(words(fmt::format("{}", fmt::join(ids, " "))));
   return row;
 }

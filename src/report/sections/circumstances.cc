@@ -90,7 +90,7 @@ Table circumstances_table(const Conclusions& conclusions) {
     std::vector<TableCell> row{words(cell.part()), with_mark(words(cell.label), marks_of(cell)),
                                words(cell.status)};
     if (!cell.is_measured()) {
-      row.insert(row.end(), 5, missing(cell.reason.empty() ? cell.status : cell.reason));
+      row.insert(row.end(), 5, missing(cell.why_not_measured()));
     } else {
       double wall = 0;
       std::optional<double> others;

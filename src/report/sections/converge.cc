@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "analysis/compare/cell_labels.h"
+#include "base/text.h"
 #include "report/answers/wording.h"
 #include "report/sections/curves.h"
 #include "report/sections/parts.h"
@@ -131,12 +132,11 @@ Table converge_table(const Convergence& result) {
     if (variant.seeds == 1)
       footnotes.add(
           "One seed: the spread over seeds is not known, the standard error is the test set's alone.");
-    std::vector<std::string> reasons;
-    for (const auto& failure : variant.failures) reasons.push_back(failure.reason);
     if (variant.failed() > 0)
       footnotes.add(fmt::format(
           "{}: {} of {} trainings failed ({}); its mean is over those that did not, and flatters it.",
-          variant.name, variant.failed(), variant.seeds + variant.failed(), fmt::join(reasons, "; ")));
+          variant.name, variant.failed(), variant.seeds + variant.failed(),
+          base::joined(variant.failures, "; ", &analysis::FailedSeed::reason)));
     for (const std::string& lost : variant.cell->lost_repeats)
       if (std::ranges::find(reasons, lost) == reasons.end())
         footnotes.add(fmt::format("{}: a repeat was lost: {}.", variant.name, lost));

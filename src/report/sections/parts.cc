@@ -50,7 +50,7 @@ std::set<std::string> entries_to_show(const std::vector<const analysis::Cell*>& 
 
 TableCell setup_cell(const analysis::Cell& cell, const SetupColumn& column) {
   const std::string text(analysis::text_of(cell.setup, column.entry));
-  if (!cell.is_measured()) return missing(cell.reason.empty() ? cell.status : cell.reason);
+  if (!cell.is_measured()) return missing(cell.why_not_measured());
   if (column.is_number) return value(std::stod(text));
   const bool is_of_joining = column.entry == std::string_view("communicator") ||
                              column.entry == std::string_view("algorithm") ||

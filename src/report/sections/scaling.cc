@@ -61,7 +61,7 @@ std::string text_about_group(const ScalingGroup& group) {
 }
 
 std::string why_no_ratio(const ScalingRow& row) {
-  if (!row.cell->is_measured()) return row.cell->reason.empty() ? row.cell->status : row.cell->reason;
+  if (!row.cell->is_measured()) return row.cell->why_not_measured();
   return row.verdict.refusals.empty() ? "no baseline was measured" : row.verdict.refusals.front();
 }
 

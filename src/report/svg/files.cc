@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "report/document.h"
 #include "report/svg/svg.h"
 #include "report/text.h"
@@ -49,8 +50,7 @@ void draw(Drawn& drawn, const Figure& figure) {
 
 /// Parts of each bar as shares, with what the whole bar is behind it.
 svg::Picture shares(const Plot& plot, svg::Colours& colours) {
-  std::vector<std::string> names;
-  for (const Series& series : plot.series) names.push_back(series.name);
+  const auto names = base::texts_of(plot.series, &Series::name);
   std::vector<svg::StackedBar> bars;
   for (std::size_t i = 0; i < plot.categories.size(); ++i) {
     svg::StackedBar& bar = bars.emplace_back(svg::StackedBar{.name = plot.categories[i]});

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 
 namespace paceline::table {
@@ -16,8 +17,7 @@ void GzFile::Close::operator()(void* file) const { gzclose(static_cast<gzFile>(f
 
 GzFile::GzFile(const std::filesystem::path& path) {
   // A folder can be opened, but reads as an empty file.
-  if (std::error_code none; !std::filesystem::is_directory(path, none))
-    file_.reset(gzopen(path.c_str(), "rb"));
+  if (!base::is_folder(path)) file_.reset(gzopen(path.c_str(), "rb"));
   if (!file_)
     base::fail(base::ErrorKind::data, "{}: cannot be read; is it there, and yours to read?", path.string());
   gzbuffer(static_cast<gzFile>(file_.get()), static_cast<unsigned>(buffer_.size()));
@@ -136,9 +136,7 @@ void fill_in(Table& table, const GivenFacts& given) {
     }
     const auto column = Column::find(name);
     if (!column) {
-      std::vector<std::string> known;
-      for (const auto one : Column::all()) known.emplace_back(one.name());
-      const auto near = base::nearest_name(name, known);
+      const auto near = base::nearest_name(name, base::texts_of(Column::all(), &Column::name));
       fail(ErrorKind::usage, "--set {}: there is no column '{}'{}", name, name,
            near ? fmt::format("; did you mean '{}'?", *near) : "; docs/check.md lists them");
     }

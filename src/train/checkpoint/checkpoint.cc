@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <system_error>
 
@@ -58,11 +57,8 @@ std::span<T> part_of(std::span<T> flat, const graph::Slot& slot) {
 std::optional<std::int64_t> update_of(const fs::path& path) {
   const std::string name = path.filename().string();
   if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
-  std::int64_t update = 0;
-  const char* end = name.data() + name.size() - kSuffix.size();
-  const auto result = std::from_chars(name.data() + kPrefix.size(), end, update);
-  if (result.ec != std::errc{} || result.ptr != end) return std::nullopt;
-  return update;
+  return base::to_number<std::int64_t>(
+      name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size()));
 }
 
 fs::path checkpoint_path(const fs::path& directory, std::int64_t update) {
@@ -75,10 +71,8 @@ fs::path best_checkpoint_path(const fs::path& directory, std::int64_t update) {
 
 std::vector<fs::path> checkpoints_in(const fs::path& directory) {
   std::vector<fs::path> paths;
-  std::error_code missing;  // no directory: no checkpoints
-  for (fs::directory_iterator entry(directory, missing), end; !missing && entry != end;
-       entry.increment(missing))
-    if (update_of(entry->path())) paths.push_back(entry->path());
+  for (const auto& entry : base::entries_of(directory))
+    if (update_of(entry.path())) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end(),
             [](const auto& a, const auto& b) { return *update_of(a) > *update_of(b); });
   return paths;

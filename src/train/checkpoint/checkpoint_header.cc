@@ -11,6 +11,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace paceline::train {
 namespace {
@@ -29,16 +30,13 @@ constexpr const char* kLeftOutKey = "loss_scale_left_out";
 /// The whole text as a number; "12x" is not one.
 template <typename T>
 T whole_text_in(const SafetensorsFile& checkpoint, const std::string& key) {
-  const std::string text = text_in(checkpoint, key);
-  const char* const end = text.data() + text.size();
-  T value{};
-  const auto read = std::from_chars(text.data(), end, value);
-  if (read.ec != std::errc{} || read.ptr != end)
+  const auto value = base::to_number<T>(text_in(checkpoint, key));
+  if (!value)
     fail(ErrorKind::data,
          "{}: the checkpoint's '{}' is missing or not a number; it is damaged or was not written by this "
          "program: take an earlier one",
          checkpoint.path().string(), key);
-  return value;
+  return *value;
 }
 
 void require_own_format(const SafetensorsFile& file) {

@@ -128,8 +128,7 @@ class Match {
   }
 
   [[noreturn]] void fail_without(const graph::Parameter& parameter) const {
-    std::vector<std::string> known;
-    for (const Tensor& tensor : tensors_) known.push_back(tensor.name);
+    const auto known = base::texts_of(tensors_, &Tensor::name);
     const auto weights =
         std::ranges::count_if(known, [](const auto& k) { return !is_beside_the_weights(k); });
     base::fail(

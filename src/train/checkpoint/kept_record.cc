@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace paceline::train {
 
@@ -52,8 +53,7 @@ std::string impossible(const measure::Record& record) {
 }  // namespace
 
 KeptRecord read_kept_record(const std::filesystem::path& path) {
-  std::error_code unknown;
-  if (!std::filesystem::exists(path, unknown)) return {};
+  if (!base::is_there(path)) return {};
   try {
     auto record = measure::read_record(path);
     if (auto what = impossible(record); !what.empty())

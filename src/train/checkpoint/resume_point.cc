@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "graph/layout.h"
 #include "train/checkpoint/checkpoint_header.h"
@@ -283,8 +284,7 @@ AutoResume find_auto_resume(const Options& options) {
     }
   }
   const auto record_path = options.out / "record.json";
-  std::error_code unknown;
-  if (paths.empty() && fs::exists(record_path, unknown)) {
+  if (paths.empty() && base::is_there(record_path)) {
     const auto kept = read_kept_record(record_path);
     if (kept.record && kept.record->status == "complete") {
       if (differences(kept.record->settings, settings(options)).empty()) return AutoResume::finished;
@@ -307,7 +307,7 @@ AutoResume begin_auto_resume(const Options& options, std::vector<std::string>& n
     notes.push_back(fmt::format("the run cannot resume from {}, which is kept as {}",
                                 path.filename().string(), aside.filename().string()));
   }
-  if (fs::exists(record_path, unknown)) {
+  if (base::is_there(record_path)) {
     fs::rename(record_path, options.out / kLostRecord, unknown);
     notes.push_back(
         fmt::format("--resume auto: the earlier run was lost {}: this one starts from the beginning",
@@ -320,7 +320,7 @@ bool goes_on_in_place(const Options& options) {
   std::error_code missing;  // then nothing can be continued there
   if (options.resume.empty() || options.out.empty()) return false;
   auto directory = fs::absolute(options.resume);
-  if (!fs::is_directory(directory, missing)) directory = directory.parent_path();
+  if (!base::is_folder(directory)) directory = directory.parent_path();
   return fs::equivalent(directory, options.out, missing);
 }
 
@@ -333,7 +333,7 @@ void require_own_directory(const Options& options) {
     auto asked = options.resume;
     if (fs::is_symlink(asked, unreadable)) asked = fs::canonical(asked, unreadable);
     const auto newest = there.empty() ? asked.filename() : there.front().filename();
-    if (fs::is_regular_file(asked, unreadable) && asked.filename() != newest)
+    if (base::is_file(asked) && asked.filename() != newest)
       refuse_options(
           "--out {}: holds {}, newer than the {} that --resume names, and a later --resume {} would take it; "
           "give another --out",
@@ -343,7 +343,7 @@ void require_own_directory(const Options& options) {
   if (!there.empty())
     refuse_options("--out {0}: holds another run ({1}); give --resume {0} to continue it, or another --out",
                    out, there.front().filename().string());
-  if (fs::exists(options.out / "record.json", unreadable))
+  if (base::is_there(options.out / "record.json"))
     refuse_options(
         "--out {}: holds another run's record.json, and no checkpoint to continue from; give another "
         "--out, or --resume auto to start again there",

@@ -334,9 +334,7 @@ void SafetensorsFile::copy_f32(std::string_view name, std::span<const std::int64
                                std::span<float> dst) const {
   const Tensor* tensor = find(name);
   if (tensor == nullptr) {
-    std::vector<std::string> names;
-    for (const auto& known : tensors_) names.push_back(known.name);
-    const auto near = base::nearest_name(name, names);
+    const auto near = base::nearest_name(name, base::texts_of(tensors_, &Tensor::name));
     fail(ErrorKind::data, "{}: there is no tensor '{}' among its {}{}; {}", path_.string(), name,
          tensors_.size(), near ? fmt::format(" (the nearest is '{}')", *near) : "", kOfAnotherModel);
   }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/sha256.h"
 #include "train/checkpoint/safetensors.h"
@@ -46,18 +47,12 @@ class Input {
   /// O_NONBLOCK: opening a FIFO must not block, so that it can be refused.
   explicit Input(const std::filesystem::path& path)
       : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (descriptor_ < 0) fail(errno);
+    if (!descriptor_.is_open()) fail(errno);
     struct stat found {};
-    if (::fstat(descriptor_, &found) == 0 && S_ISREG(found.st_mode)) {
-      size_ = static_cast<std::uint64_t>(found.st_size);
-      return;
-    }
-    ::close(descriptor_);
-    base::fail(base::ErrorKind::data, "{}: is not a regular file; give a checkpoint", path.string());
+    if (::fstat(descriptor_.get(), &found) != 0 || !S_ISREG(found.st_mode))
+      base::fail(base::ErrorKind::data, "{}: is not a regular file; give a checkpoint", path.string());
+    size_ = static_cast<std::uint64_t>(found.st_size);
   }
-  ~Input() { ::close(descriptor_); }
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
 
@@ -65,7 +60,7 @@ class Input {
   std::size_t read(std::span<std::byte> dst) {
     std::size_t filled = 0;
     while (filled < dst.size()) {
-      const ssize_t count = ::read(descriptor_, dst.data() + filled, dst.size() - filled);
+      const ssize_t count = ::read(descriptor_.get(), dst.data() + filled, dst.size() - filled);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) fail(errno);
       if (count == 0) break;
@@ -80,7 +75,7 @@ class Input {
   }
 
   const std::filesystem::path& path_;
-  const int descriptor_;
+  const base::Descriptor descriptor_;
   std::uint64_t size_ = 0;
 };
 

@@ -1,5 +1,6 @@
 /// The rows of options about the learning rule: optimizer, learning rate, schedule.
 
+#include "base/text.h"
 #include "graph/rates.h"
 #include "train/given/option_rows.h"
 
@@ -22,9 +23,7 @@ constexpr OptionRules kWithLookahead = read_if("lookahead");
 using Ema = EmaOptions;
 
 std::vector<std::string> optimizers() {
-  std::vector<std::string> names;
-  for (const auto& row : engine::update_rules()) names.emplace_back(row.name);
-  return names;
+  return base::texts_of(engine::update_rules(), &engine::UpdateRuleRow::name);
 }
 
 /// Sets the rule with its usual values, so that --optimizer adam alone is a sensible training.

@@ -17,26 +17,22 @@ namespace paceline::train {
 UpdateCount::UpdateCount(const std::filesystem::path& out)
     : path_(out.empty() ? std::filesystem::path() : out / kUpdatesDone) {}
 
-UpdateCount::~UpdateCount() {
-  if (file_ >= 0) ::close(file_);
-}
-
 void UpdateCount::set(std::int64_t updates) {
   if (path_.empty()) return;
-  if (file_ < 0) {
+  if (!file_.is_open()) {
     std::error_code ignored;  // then it cannot be opened either
     std::filesystem::create_directories(path_.parent_path(), ignored);
-    file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (file_ < 0) return path_.clear();
+    file_ = base::Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+    if (!file_.is_open()) return path_.clear();
   }
   // Always the same length, so that no part of an older number remains.
   const auto line = fmt::format("{:019}\n", updates);
-  [[maybe_unused]] const auto written = ::pwrite(file_, line.data(), line.size(), 0);
+  [[maybe_unused]] const auto written = ::pwrite(file_.get(), line.data(), line.size(), 0);
 }
 
 void UpdateCount::forget() {
   std::error_code ignored;
-  if (file_ >= 0) std::filesystem::remove(path_, ignored);
+  if (file_.is_open()) std::filesystem::remove(path_, ignored);
 }
 
 std::optional<std::int64_t> counted_updates(const std::filesystem::path& out) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/descriptor.h"
 #include "train/given/options.h"
 
 namespace paceline::train {
@@ -24,9 +25,6 @@ class UpdateCount {
   /// An existing file is not changed before the first set(). There is no file if `out` is empty. A file that
   /// cannot be written is ignored: the figure is not worth failing a run.
   explicit UpdateCount(const std::filesystem::path& out);
-  ~UpdateCount();
-  UpdateCount(const UpdateCount&) = delete;
-  UpdateCount& operator=(const UpdateCount&) = delete;
 
   /// Cost     a write of 20 bytes into the page cache: a microsecond
   void set(std::int64_t updates);
@@ -35,7 +33,7 @@ class UpdateCount {
 
  private:
   std::filesystem::path path_;
-  int file_ = -1;
+  base::Descriptor file_;
 };
 
 /// The count that a lost run has left in `out`.

@@ -70,19 +70,6 @@ TEST(ProcessLayouts, OfAnotherVersionOrHostStayApart) {
   }
 }
 
-TEST(ProcessLayouts, AreComparedWhateverSettingsSay) {
-  auto other = processes(2, 0.5);
-  other.settings["placement"] = "spread";
-  other.settings["shared-memory"] = "off";
-  const auto verdict = compare_layouts(threads(0.01), other);
-  EXPECT_TRUE(verdict.comparable());
-  EXPECT_TRUE(verdict.remarks.empty());
-  other.environment.version = "9";
-  EXPECT_EQ(compare_layouts(threads(0.01), other).remarks.size(), 1u);
-  other.environment.build = "Debug";
-  EXPECT_FALSE(compare_layouts(threads(0.01), other).comparable());
-}
-
 TEST(ProcessLayouts, StandBesideEachOther) {
   const std::vector<Record> records{threads(0.01), threads(0.01, 1), processes(1, 0.02), processes(2, 0.5),
                                     data_parallel(0.3)};

@@ -260,9 +260,8 @@ TEST(FailureDetector, WhoKeepsTheOthersWaitingIsSaidOnceByTheRankThatIsLate) {
 
 TEST(FailureDetector, WithoutTheFirstTheLowestThatIsThereSpeaks) {
   for (const bool one_is_there : {true, false}) {
-    int listener = -1;
+    Socket listener;
     std::vector<Address> addresses{listen_anywhere(listener), {}, {}};
-    const Socket listening(listener);
     std::vector<std::unique_ptr<SurvivorProbe>> probes(3);
     for (std::size_t process = 1; process < 3; ++process) {
       probes[process] = std::make_unique<SurvivorProbe>();
@@ -274,8 +273,8 @@ TEST(FailureDetector, WithoutTheFirstTheLowestThatIsThereSpeaks) {
     std::vector<std::unique_ptr<Socket>> accepted;
     for (int process = one_is_there ? 1 : 2; process < 3; ++process) {
       others.push_back(std::make_unique<FailureDetector>(process, addresses, quick()));
-      ASSERT_TRUE(wait_for(listener, POLLIN, kPatience));
-      accepted.push_back(std::make_unique<Socket>(::accept(listener, nullptr, nullptr)));
+      ASSERT_TRUE(wait_for(listener.get(), POLLIN, kPatience));
+      accepted.push_back(std::make_unique<Socket>(::accept(listener.get(), nullptr, nullptr)));
       EXPECT_EQ(read_line(accepted.back()->get(), kPatience),
                 fmt::format("hello {} {} {}", addresses[0].token, process, base::host_name()));
       others.back()->start(heard.callbacks(process));
@@ -331,9 +330,9 @@ TEST(FailureDetector, WhoDoesNotConnectOrCannotBeReachedIsNamed) {
   Heard heard;
   EXPECT_THAT(text_of_error([&] { first.start(heard.callbacks(0)); }),
               AllOf(HasSubstr("process 1, 3 did not reach process 0 on"), HasSubstr("within 1 s")));
-  int listener = -1;
+  Socket listener;
   const Address gone = listen_anywhere(listener);
-  { const Socket closed(listener); }
+  listener.close();
   EXPECT_THAT(text_of_error([&] {
                 const FailureDetector one(1, {gone, {}}, options);
               }),

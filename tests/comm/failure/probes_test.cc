@@ -173,10 +173,9 @@ TEST(SurvivorProbe, TheLowestThatAnswersIsFoundAndThoseBelowItAreMissing) {
 }
 
 TEST(SurvivorProbe, WhoIsStuckOrAStrangerIsMissingAfterAMoment) {
-  int listener = -1;
+  Socket listener;
   std::vector<Address> addresses{
       {}, listen_anywhere(listener), {}};  // its backlog takes the question, nobody answers
-  const Socket stuck(listener);
   const SurvivorProbe stranger;
   addresses.push_back(stranger.address());
   addresses[2] = addresses[3];
