@@ -138,7 +138,7 @@ Table converge_table(const Convergence& result) {
           variant.name, variant.failed(), variant.seeds + variant.failed(),
           base::joined(variant.failures, "; ", &analysis::FailedSeed::reason)));
     for (const std::string& lost : variant.cell->lost_repeats)
-      if (std::ranges::find(reasons, lost) == reasons.end())
+      if (std::ranges::find(variant.failures, lost, &analysis::FailedSeed::reason) == variant.failures.end())
         footnotes.add(fmt::format("{}: a repeat was lost: {}.", variant.name, lost));
     if (variant.same_seed > 0)
       footnotes.add(
