@@ -172,7 +172,7 @@ TEST(Values, DecimalsAreFiniteAndInRange) {
             "must be a number of at least 0 and at most 1, got '2'");
 }
 
-TEST(Texts, AreWhatAMemberGivesOfEach) {
+TEST(Text, AreWhatAMemberGivesOfEach) {
   struct Row {
     const char* name;
     [[nodiscard]] std::string doubled() const { return std::string(name) + name; }
