@@ -58,7 +58,7 @@ void find_libraries(Findings& findings) {
   const cuda::CudnnApi api = cuda::cudnn_api(library);
   findings.json["cudnn"] = {{"version", cuda::cudnn_version(api)}, {"file", library.path}};
   findings.save();
-  const auto device = cudnn::TargetDevice::described(api, cudnn::test::json_of(cudnn::test::kH100));
+  const auto device = cudnn::test::target_of(api, cudnn::test::json_of(cudnn::test::kH100));
   for (const cuda::ConvProblem& problem : resnet_problems(128, engine::Precision::bf16)) {
     if (!findings.has_time_for(describe(problem))) return;
     findings.attempt(describe(problem), [&] {
@@ -104,9 +104,9 @@ void compare_plans(Findings& findings) {
   const Gpu gpu;
   const cuda::CudnnApi api = open_cudnn();
   const cudnn::Connection connection(api);
-  const auto real = cudnn::TargetDevice::of(api, connection.handle());
-  const auto own_text = cudnn::TargetDevice::described(api, text_of_device(api));
-  const auto fixture = cudnn::TargetDevice::described(api, cudnn::test::json_of(cudnn::test::kH100));
+  const cudnn::TargetDevice real(api, connection.handle());
+  const auto own_text = cudnn::test::target_of(api, text_of_device(api));
+  const auto fixture = cudnn::test::target_of(api, cudnn::test::json_of(cudnn::test::kH100));
   int problems = 0, same_first_own = 0, same_first_fixture = 0;
   for (const int batch : {128, 512})
     for (const cuda::ConvProblem& problem : resnet_problems(batch, gpu.precision())) {
