@@ -15,9 +15,8 @@
 
 namespace paceline::engine::reference {
 
-/// Bytes of all values, and for training of their gradients, with `bytes_per_element`.
-[[nodiscard]] std::int64_t activation_bytes(const graph::Graph& graph, const CompileOptions& options,
-                                            std::int64_t bytes_per_element);
+/// Bytes of all values in float, and for training of their gradients.
+[[nodiscard]] std::int64_t activation_bytes(const graph::Graph& graph, const CompileOptions& options);
 
 template <typename T>
 class Program {
