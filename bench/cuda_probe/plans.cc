@@ -54,7 +54,7 @@ Json compared(const std::vector<cudnn::EngineFacts>& real, const std::vector<cud
 }  // namespace
 
 void find_libraries(Findings& findings) {
-  const base::SharedLibrary library = cuda::find_cudnn(base::process_environment(), 0);
+  const base::SharedLibrary library = cuda::find_cudnn(base::library_folders(base::process_environment()), 0);
   const cuda::CudnnApi api = cuda::cudnn_api(library);
   findings.json["cudnn"] = {{"version", cuda::cudnn_version(api)}, {"file", library.path}};
   findings.save();
