@@ -30,9 +30,25 @@ Json json_of(const cudnn::EngineFacts& engine) {
 
 /// cuDNN's description of the first device.
 std::string text_of_device(const cuda::CudnnApi& api) {
+  using cudnn::Attribute, cudnn::AttributeType;
   cudnn::Descriptor properties({&api, "device 0"}, cudnn::DescriptorType::device_properties);
-  properties.set_integer32(cudnn::Attribute::device_properties_device_id, 0).finalize();
-  return properties.text(cudnn::Attribute::device_properties_json);
+  const std::int32_t device = 0;
+  cuda::check(api,
+              api.cudnnBackendSetAttribute(properties.raw(), Attribute::device_properties_device_id,
+                                           AttributeType::integer32, 1, &device),
+              "cudnnBackendSetAttribute", "device 0");
+  properties.finalize();
+  std::int64_t size = 0;
+  const auto read = [&](std::int64_t most, char* to) {
+    cuda::check(api,
+                api.cudnnBackendGetAttribute(properties.raw(), Attribute::device_properties_json,
+                                             AttributeType::character, most, &size, to),
+                "cudnnBackendGetAttribute", "device 0");
+  };
+  read(0, nullptr);
+  std::string text(static_cast<std::size_t>(size), '\0');
+  read(size, text.data());
+  return text.substr(0, text.find('\0'));
 }
 
 std::vector<cudnn::EngineFacts> offered(const cudnn::TargetDevice& device, const cuda::ConvProblem& problem,
