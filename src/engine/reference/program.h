@@ -33,12 +33,9 @@ class Program {
 
   /// The loss of the last forward() or evaluate(), summed over samples without rounding.
   [[nodiscard]] double exact_loss() const { return exact_loss_; }
-  /// The value of a node, and its gradient in the last backward.
+  /// The value of a node.
   [[nodiscard]] std::span<const T> value(int node) const {
     return values_[static_cast<std::size_t>(node)].template as<T>();
-  }
-  [[nodiscard]] std::span<const T> gradient(int node) const {
-    return d_values_[static_cast<std::size_t>(node)].template as<T>();
   }
 
  private:
