@@ -158,7 +158,7 @@ void check_engines(Findings& findings, int most) {
   Gpu gpu;
   const cuda::CudnnApi api = open_cudnn();
   const cudnn::Connection connection(api);
-  const auto device = cudnn::TargetDevice::of(api, connection.handle());
+  const cudnn::TargetDevice device(api, connection.handle());
   const auto streams = [&gpu](cuda::Stream) -> void* { return gpu.stream(); };
   std::map<Precision, Worst> worst;
   int engines = 0, other_bits = 0, not_captured = 0;
@@ -208,7 +208,7 @@ void time_convolutions(Findings& findings) {
   Gpu gpu;
   const cuda::CudnnApi api = open_cudnn();
   const cudnn::Connection connection(api);
-  const auto device = cudnn::TargetDevice::of(api, connection.handle());
+  const cudnn::TargetDevice device(api, connection.handle());
   const auto streams = [&gpu](cuda::Stream) -> void* { return gpu.stream(); };
   for (const int batch : {128, 512})
     for (const cuda::ConvProblem& problem : resnet_problems(batch, gpu.precision())) {

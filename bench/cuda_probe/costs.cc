@@ -109,7 +109,7 @@ void time_launches(Findings& findings) {
                                        .channels_out = 64,
                                        .height_out = 4,
                                        .width_out = 4};
-    auto plan = cuda::cudnn::first_plan(cuda::cudnn::TargetDevice::of(api, connection.handle()), problem,
+    auto plan = cuda::cudnn::first_plan(cuda::cudnn::TargetDevice(api, connection.handle()), problem,
                                         gpu.workspace_limit());
     const Operands operands(gpu, problem, plan.workspace_bytes);
     const auto convolution = cuda::cudnn::make_convolution(

@@ -27,7 +27,7 @@ const cuda::CudaApi& open_module() {
 
 cuda::CudnnApi open_cudnn() {
   cuda::forbid_tf32();
-  return cuda::cudnn_api(cuda::find_cudnn(base::process_environment(), 0));
+  return cuda::cudnn_api(cuda::find_cudnn(base::library_folders(base::process_environment()), 0));
 }
 
 Gpu::Gpu() : api_(open_module()), capability_(cuda::check_device(api_, 0, base::process_environment())) {

@@ -59,7 +59,7 @@ double difference(const Values& seen, const Values& wanted) {
 /// All samples but the last are zeros, so that the last alone says what comes out, also of d_weight.
 Json run_one(Gpu& gpu, const cudnn::Connection& connection, cuda::ConvDirection direction) {
   const cuda::ConvProblem problem = problem_of(direction, kSamples), last = problem_of(direction, 1);
-  auto plan = cudnn::first_plan(cudnn::TargetDevice::of(connection.api(), connection.handle()), problem,
+  auto plan = cudnn::first_plan(cudnn::TargetDevice(connection.api(), connection.handle()), problem,
                                 gpu.workspace_limit());
   const Operands device(gpu, problem, plan.workspace_bytes);
   const std::size_t sample_bytes = static_cast<std::size_t>(last.src_elements()) * sizeof(cuda::Bf16);

@@ -30,9 +30,25 @@ Json json_of(const cudnn::EngineFacts& engine) {
 
 /// cuDNN's description of the first device.
 std::string text_of_device(const cuda::CudnnApi& api) {
+  using cudnn::Attribute, cudnn::AttributeType;
   cudnn::Descriptor properties({&api, "device 0"}, cudnn::DescriptorType::device_properties);
-  properties.set_integer32(cudnn::Attribute::device_properties_device_id, 0).finalize();
-  return properties.text(cudnn::Attribute::device_properties_json);
+  const std::int32_t device = 0;
+  cuda::check(api,
+              api.cudnnBackendSetAttribute(properties.raw(), Attribute::device_properties_device_id,
+                                           AttributeType::integer32, 1, &device),
+              "cudnnBackendSetAttribute", "device 0");
+  properties.finalize();
+  std::int64_t size = 0;
+  const auto read = [&](std::int64_t most, char* to) {
+    cuda::check(api,
+                api.cudnnBackendGetAttribute(properties.raw(), Attribute::device_properties_json,
+                                             AttributeType::character, most, &size, to),
+                "cudnnBackendGetAttribute", "device 0");
+  };
+  read(0, nullptr);
+  std::string text(static_cast<std::size_t>(size), '\0');
+  read(size, text.data());
+  return text.substr(0, text.find('\0'));
 }
 
 std::vector<cudnn::EngineFacts> offered(const cudnn::TargetDevice& device, const cuda::ConvProblem& problem,
@@ -54,11 +70,11 @@ Json compared(const std::vector<cudnn::EngineFacts>& real, const std::vector<cud
 }  // namespace
 
 void find_libraries(Findings& findings) {
-  const base::SharedLibrary library = cuda::find_cudnn(base::process_environment(), 0);
+  const base::SharedLibrary library = cuda::find_cudnn(base::library_folders(base::process_environment()), 0);
   const cuda::CudnnApi api = cuda::cudnn_api(library);
   findings.json["cudnn"] = {{"version", cuda::cudnn_version(api)}, {"file", library.path}};
   findings.save();
-  const auto device = cudnn::TargetDevice::described(api, cudnn::test::json_of(cudnn::test::kH100));
+  const auto device = cudnn::test::target_of(api, cudnn::test::json_of(cudnn::test::kH100));
   for (const cuda::ConvProblem& problem : resnet_problems(128, engine::Precision::bf16)) {
     if (!findings.has_time_for(describe(problem))) return;
     findings.attempt(describe(problem), [&] {
@@ -104,9 +120,9 @@ void compare_plans(Findings& findings) {
   const Gpu gpu;
   const cuda::CudnnApi api = open_cudnn();
   const cudnn::Connection connection(api);
-  const auto real = cudnn::TargetDevice::of(api, connection.handle());
-  const auto own_text = cudnn::TargetDevice::described(api, text_of_device(api));
-  const auto fixture = cudnn::TargetDevice::described(api, cudnn::test::json_of(cudnn::test::kH100));
+  const cudnn::TargetDevice real(api, connection.handle());
+  const auto own_text = cudnn::test::target_of(api, text_of_device(api));
+  const auto fixture = cudnn::test::target_of(api, cudnn::test::json_of(cudnn::test::kH100));
   int problems = 0, same_first_own = 0, same_first_fixture = 0;
   for (const int batch : {128, 512})
     for (const cuda::ConvProblem& problem : resnet_problems(batch, gpu.precision())) {

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,12 +10,15 @@
 #include <cstring>
 #include <iterator>
 #include <set>
+#include <span>
 #include <thread>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 
 namespace paceline::engine {
 namespace {
@@ -90,15 +92,6 @@ void take_measured(const KernelProblems& problems, const KernelMeasuring& measur
 
 constexpr std::string_view kHeadOfTable = "paceline kernels, format 1\n";
 
-/// Removes the first line from `text` and returns it without its end; empty if there is no complete line.
-std::optional<std::string_view> take_line(std::string_view& text) {
-  const auto end = text.find('\n');
-  if (end == std::string_view::npos) return std::nullopt;
-  const auto line = text.substr(0, end);
-  text.remove_prefix(end + 1);
-  return line;
-}
-
 /// Each machine has its own file, since several may share a home directory, and so has each build: other
 /// builds cannot change what a run has measured before it compiles.
 std::string hardware_name(const std::string& machine) {
@@ -121,38 +114,28 @@ void remove_old(const std::filesystem::path& own, const std::string& prefix) {
   }
 }
 
-/// A lock that a process holds while it measures. Others wait for it, then read the results.
+/// A lock that a process holds while it measures, until it closes it. Others wait for it, then read the
+/// results.
 ///
 /// Errors   Error(data) after kPatience
-class MachineLock {
- public:
-  static constexpr std::chrono::seconds kPatience{120};
-
-  explicit MachineLock(const std::filesystem::path& file)
-      : descriptor_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
-    if (descriptor_ < 0)
-      base::fail(base::ErrorKind::data, "{}: cannot be opened: {}", file.string(), std::strerror(errno));
-    // Measuring takes seconds; a process that holds the lock longer is stopped or not measuring.
-    const auto end = base::Clock::now() + kPatience;
-    while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
-      if (base::Clock::now() >= end) {
-        ::close(descriptor_);
-        base::fail(
-            base::ErrorKind::data,
-            "{}: another process has held this lock for {} s, as if it measured kernels; end it (fuser -v "
-            "{} names it), or remove the file",
-            file.string(), kPatience.count(), file.string());
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
+base::Descriptor lock_of_machine(const std::filesystem::path& file) {
+  // Measuring takes seconds; a process that holds the lock longer is stopped or not measuring.
+  constexpr std::chrono::seconds kPatience{120};
+  base::Descriptor lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (!lock.is_open())
+    base::fail(base::ErrorKind::data, "{}: cannot be opened: {}", file.string(), std::strerror(errno));
+  const auto end = base::Clock::now() + kPatience;
+  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
+    if (base::Clock::now() >= end)
+      base::fail(
+          base::ErrorKind::data,
+          "{}: another process has held this lock for {} s, as if it measured kernels; end it (fuser -v "
+          "{} names it), or remove the file",
+          file.string(), kPatience.count(), file.string());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  ~MachineLock() { ::close(descriptor_); }
-  MachineLock(const MachineLock&) = delete;
-  MachineLock& operator=(const MachineLock&) = delete;
-
- private:
-  int descriptor_;
-};
+  return lock;
+}
 
 }  // namespace
 
@@ -173,20 +156,18 @@ PreparedKernels choose_kernels(const KernelProblems& problems, const KernelReque
 bool is_kernel_table(std::string_view text) { return text.starts_with(kHeadOfTable); }
 
 std::optional<KernelTable> kernel_table_from(std::string_view text) {
-  if (!is_kernel_table(text)) return std::nullopt;
-  text.remove_prefix(kHeadOfTable.size());
-  const auto machine = take_line(text);
-  if (!machine) return std::nullopt;
-  KernelTable table{.machine = std::string(*machine), .algorithms = {}};
-  while (const auto line = take_line(text)) {
-    const auto space = line->find(' ');
-    if (space == std::string_view::npos) return std::nullopt;
-    const std::string word(line->substr(0, space)), rest(line->substr(space + 1));
+  if (!is_kernel_table(text) || !text.ends_with('\n')) return std::nullopt;
+  const std::vector<std::string> lines = base::lines_of(text.substr(kHeadOfTable.size()));
+  if (lines.empty()) return std::nullopt;
+  KernelTable table{.machine = lines.front(), .algorithms = {}};
+  for (const std::string& line : std::span(lines).subspan(1)) {
+    const auto space = line.find(' ');
+    if (space == std::string::npos || space == 0) return std::nullopt;
+    const std::string word = line.substr(0, space), rest = line.substr(space + 1);
     if (word == "end") {
-      if (!text.empty() || rest != std::to_string(table.algorithms.size())) return std::nullopt;
+      if (&line != &lines.back() || rest != std::to_string(table.algorithms.size())) return std::nullopt;
       return table;
     }
-    if (word.empty()) return std::nullopt;
     table.algorithms[rest] = word;
   }
   return std::nullopt;  // incomplete
@@ -224,7 +205,8 @@ KernelCache::Outcome KernelCache::complete(const std::vector<std::string>& probl
     base::end_of_links(file_);
     std::filesystem::create_directories(file_.parent_path());
     for (bool is_complete = false; !is_complete;) {
-      const MachineLock one_at_a_time(file_.parent_path() / (hardware_name(machine_) + ".txt.lock"));
+      const auto one_at_a_time =
+          lock_of_machine(file_.parent_path() / (hardware_name(machine_) + ".txt.lock"));
       KernelAlgorithms table = read();
       const std::set<std::string> all(problems.begin(), problems.end());
       std::vector<std::string> open;

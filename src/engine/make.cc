@@ -1,6 +1,5 @@
 #include "engine/make.h"
 
-#include <charconv>
 #include <map>
 #include <set>
 #include <string_view>
@@ -177,10 +176,8 @@ Chosen chosen(const std::string& device) {
     known.emplace_back(row.device);
     if (name != row.device) continue;
     if (colon == std::string::npos) return {row, std::nullopt};
-    int index = -1;
-    const char* const end = device.data() + device.size();
-    const auto [last, error] = std::from_chars(device.data() + colon + 1, end, index);
-    if (row.is_numbered && error == std::errc{} && last == end && index >= 0) return {row, index};
+    const auto index = base::to_number<int>(std::string_view(device).substr(colon + 1));
+    if (row.is_numbered && index && *index >= 0) return {row, index};
   }
   base::fail(base::ErrorKind::usage, "device '{}' is not known{}", device, base::suggestion(device, known));
 }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -162,6 +163,40 @@ struct OpBuild {
   [[nodiscard]] bool learns() const { return options.training && graph::learns(graph, node); }
   /// Parts of the batch whose sums are added in a tree.
   [[nodiscard]] int shards() const { return options.shard > 0 ? options.batch / options.shard : 1; }
+};
+
+/// What a compiled batch norm derives from its op and the options, on any engine.
+///
+/// A frozen one normalises with its running statistics. They do not depend on the batch, as if infinitely
+/// many rows shared them: so `count_` says, and the terms of the gradient that come from the statistics are
+/// zero.
+class BatchNormBase {
+ protected:
+  BatchNormBase(const OpBuild& build, int pixels)
+      : is_frozen_(build.op().as<graph::BatchNorm>()->is_frozen),
+        groups_(build.options.batch_norm == BatchNormMode::ghost && !is_frozen_
+                    ? build.options.batch / build.options.ghost_size
+                    : 1),
+        rows_(std::int64_t{1} * (build.options.batch / groups_) * pixels),
+        is_shared_(build.options.batch_norm == BatchNormMode::synchronised &&
+                   (build.options.world_size > 1 || build.options.shard > 0)),
+        shards_(build.shards()),
+        count_(is_frozen_ ? std::numeric_limits<double>::infinity()
+                          : static_cast<double>(rows_) * (is_shared_ ? build.options.world_size : 1)),
+        epsilon_(build.op().as<graph::BatchNorm>()->epsilon),
+        weight_at_(build.parameter(0)),
+        bias_at_(build.parameter(1)),
+        mean_at_(build.parameter(2)),
+        var_at_(build.parameter(3)) {}
+
+  const bool is_frozen_;
+  const int groups_;
+  const std::int64_t rows_;  ///< of one group
+  const bool is_shared_;     ///< statistics over all workers, or over shards
+  const int shards_;         ///< of this engine's batch; see CompileOptions::shard
+  const double count_;       ///< rows that share statistics; infinity if frozen
+  const double epsilon_;
+  const std::int64_t weight_at_, bias_at_, mean_at_, var_at_;
 };
 
 /// The group of ops that is compiled, and its values. The values outlive the compiled op; this struct and

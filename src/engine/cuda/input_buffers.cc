@@ -10,14 +10,10 @@ namespace paceline::engine::cuda {
 
 StoredImages::StoredImages(Runtime& runtime, const DeviceMemory& memory, const graph::Graph& graph,
                            std::int64_t count)
-    : memory_(memory),
-      height_(graph.input_shape().height),
-      width_(graph.input_shape().width),
-      channels_(graph.input_shape().channels),
-      is_there_(static_cast<std::size_t>(count)) {
+    : memory_(memory), shape_(graph.input_shape()), is_there_(static_cast<std::size_t>(count)) {
   if (count == 0) return;
   block_ = runtime.allocate(static_cast<std::size_t>(bytes(graph, count)));
-  images_ = block_ + table_bytes(channels_);
+  images_ = block_ + table_bytes(shape_.channels);
 }
 
 std::int64_t StoredImages::table_bytes(int channels) {
@@ -30,15 +26,14 @@ std::int64_t StoredImages::bytes(const graph::Graph& graph, std::int64_t count) 
 }
 
 void StoredImages::set_byte_values(std::span<const float> values) {
-  base::expects(block_ != nullptr && values.size() == 256 * static_cast<std::size_t>(channels_),
+  base::expects(block_ != nullptr && values.size() == 256 * static_cast<std::size_t>(shape_.channels),
                 "the engine keeps images, and there is a value for each byte of each channel");
   memory_.upload(block_, values.data(), values.size_bytes());
   has_values_ = true;
 }
 
 void StoredImages::store(std::int64_t first, std::span<const std::uint8_t> pixels) {
-  const auto image = static_cast<std::size_t>(height_) * static_cast<std::size_t>(width_) *
-                     static_cast<std::size_t>(channels_);
+  const auto image = static_cast<std::size_t>(shape_.elements());
   const auto count = static_cast<std::int64_t>(pixels.size() / image);
   base::expects(pixels.size() % image == 0 && first >= 0 &&
                     first + count <= static_cast<std::int64_t>(is_there_.size()),
@@ -50,7 +45,7 @@ void StoredImages::store(std::int64_t first, std::span<const std::uint8_t> pixel
 void StoredImages::blacken(bool is_black) {
   is_black_ = is_black;
   if (!is_black || block_ == nullptr) return;
-  const std::int64_t table = table_bytes(channels_), image = std::int64_t{1} * height_ * width_ * channels_;
+  const std::int64_t table = table_bytes(shape_.channels), image = shape_.elements();
   const std::vector<std::byte> zeros(static_cast<std::size_t>(std::max(table, image)));
   if (!has_values_) memory_.upload(block_, zeros.data(), static_cast<std::size_t>(table));
   if (!is_there_.front()) memory_.upload(images_, zeros.data(), static_cast<std::size_t>(image));
@@ -62,7 +57,8 @@ void StoredImages::check(std::span<const base::SampleDraw> draws) const {
     base::expects(draw.index >= 0 && static_cast<std::size_t>(draw.index) < is_there_.size() &&
                       (is_there_[static_cast<std::size_t>(draw.index)] || is_black_),
                   "a draw names an image that was stored");
-    base::expects(draw.reflects == 0 || (std::abs(draw.shift_y) < height_ && std::abs(draw.shift_x) < width_),
+    base::expects(draw.reflects == 0 ||
+                      (std::abs(draw.shift_y) < shape_.height && std::abs(draw.shift_x) < shape_.width),
                   "a draw reflects less than an image");
   }
 }

@@ -53,7 +53,7 @@ class StoredImages {
   [[nodiscard]] static std::int64_t table_bytes(int channels);
 
   const DeviceMemory& memory_;
-  const int height_, width_, channels_;
+  const graph::Shape shape_;     ///< of an image
   std::byte* block_ = nullptr;   ///< byte values, then
   std::byte* images_ = nullptr;  ///< images
   std::vector<bool> is_there_;   ///< [count]

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 #include <utility>
 
 #include "base/buffer.h"
@@ -171,21 +170,17 @@ std::int64_t workspace_elements(const graph::Graph& graph) {
   return most;
 }
 
-graph::MemoryPlan plan_of(const graph::Graph& graph, const CompileOptions& options,
-                          std::int64_t bytes_per_element) {
-  const std::int64_t flat = graph::flat_layout(graph).elements * static_cast<std::int64_t>(sizeof(float));
+graph::MemoryPlan plan_of(const graph::Graph& graph, const CompileOptions& options) {
+  constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t flat = graph::flat_layout(graph).elements * kFloat;
   graph::MemoryPlan plan;
-  plan.lines.push_back({"activations", activation_bytes(graph, options, bytes_per_element)});
+  plan.lines.push_back({"activations", activation_bytes(graph, options)});
   plan.lines.push_back({"weights", flat});
   if (options.training) {
     plan.lines.push_back({"gradients", flat});
     plan.lines.push_back({"optimizer state", flat * state_slots(options.rule)});
   }
-  std::int64_t workspace = workspace_elements(graph) * bytes_per_element;
-  if (bytes_per_element != sizeof(float))  // the program's own copy of the flat arrays, in its number type
-    workspace +=
-        flat / static_cast<std::int64_t>(sizeof(float)) * bytes_per_element * (options.training ? 2 : 1);
-  plan.lines.push_back({"workspace", workspace});
+  plan.lines.push_back({"workspace", workspace_elements(graph) * kFloat});
   return plan;
 }
 
@@ -196,23 +191,17 @@ base::Buffer flat_array(const graph::Layout& layout) {
   return buffer;
 }
 
-/// With T = float the program works on the engine's arrays themselves; otherwise on copies in T.
-template <typename T>
 class ReferenceEngine final : public Engine {
  public:
   ReferenceEngine(const graph::Graph& graph, const CompileOptions& options)
       : graph_(graph),
         layout_(graph::flat_layout(graph_)),
-        plan_(plan_of(graph_, options, sizeof(T))),
+        plan_(plan_of(graph_, options)),
         weights_(flat_array(layout_)),
         gradients_(gradient_memory(options, layout_)),
         program_(graph_, layout_, options) {
     if (options.training)
       for (int slot = 0; slot < state_slots(options.rule); ++slot) state_.push_back(flat_array(layout_));
-    if constexpr (!kOwnArrays) {
-      own_weights_.resize(static_cast<std::size_t>(layout_.elements));
-      if (options.training) own_gradients_.resize(static_cast<std::size_t>(layout_.elements));
-    }
   }
 
   [[nodiscard]] std::string name() const override { return "reference"; }
@@ -226,25 +215,12 @@ class ReferenceEngine final : public Engine {
     base::expects(slot >= 0 && slot < static_cast<int>(state_.size()), "the rule keeps this state slot");
     return state_[static_cast<std::size_t>(slot)].as<float>();
   }
-  void weights_changed() override {
-    if constexpr (!kOwnArrays) std::ranges::copy(weights(), own_weights_.begin());
-  }
+  void weights_changed() override {}
 
-  LossSums forward(const StepInput& input) override { return program_.forward(input, program_weights()); }
+  LossSums forward(const StepInput& input) override { return program_.forward(input, weights()); }
 
   void backward(const GradientReady& on_ready) override {
-    if constexpr (kOwnArrays) {
-      program_.backward(program_weights(), gradients().host(), on_ready);
-    } else {
-      std::int64_t done = 0;
-      program_.backward(program_weights(), own_gradients_, [&](std::int64_t ready) {
-        std::transform(own_gradients_.begin() + done, own_gradients_.begin() + ready,
-                       gradients().host().begin() + done,
-                       [](T gradient) { return static_cast<float>(gradient); });
-        done = ready;
-        if (on_ready) on_ready(ready);
-      });
-    }
+    program_.backward(weights(), gradients().host(), on_ready);
   }
 
   void update(const UpdateRule& rule, double lr, std::int64_t update) override {
@@ -252,7 +228,6 @@ class ReferenceEngine final : public Engine {
     for (auto& slot : state_) state.push_back(slot.as<float>());
     apply_update<float>(graph_, layout_, rule, lr, update, weights(), gradients().host(), state);
     if (rule.clips()) gradient_norm_ = norm_of<float>(graph_, layout_, gradients().host());
-    weights_changed();
   }
   double gradient_squares(std::int64_t begin, std::int64_t end) override {
     return squares_of<float>(graph_, layout_, gradients().host(), begin, end);
@@ -261,34 +236,24 @@ class ReferenceEngine final : public Engine {
 
   LossSums evaluate(std::span<const float> images, std::span<const std::int32_t> labels, int count, int views,
                     std::span<double> logits) override {
-    return program_.evaluate(images, labels, count, views, program_weights(), logits);
+    return program_.evaluate(images, labels, count, views, weights(), logits);
   }
 
   void observe(OpObserver observer) override { program_.observe(std::move(observer)); }
   [[nodiscard]] std::vector<KernelChoice> kernels() const override {
     return {{"every op", "reference",
-             "plain loops in " + std::string(kOwnArrays ? "float" : "double") +
-                 ", asked for by name; --device cpu is the fast engine"}};
+             "plain loops in float, asked for by name; --device cpu is the fast engine"}};
   }
 
  private:
-  static constexpr bool kOwnArrays = std::is_same_v<T, float>;
-  [[nodiscard]] std::span<const T> program_weights() const {
-    if constexpr (kOwnArrays)
-      return weights_.as<float>();
-    else
-      return own_weights_;
-  }
-
   const graph::Graph graph_;
   const graph::Layout layout_;
   const graph::MemoryPlan plan_;
   base::Buffer weights_;
   base::OwnedArray gradients_;
   std::vector<base::Buffer> state_;
-  std::vector<T> own_weights_, own_gradients_;
   double gradient_norm_ = 0;
-  Program<T> program_;
+  Program<float> program_;
 };
 
 void check(const CompileOptions& options) {
@@ -366,17 +331,12 @@ template void apply_update(const graph::Graph&, const graph::Layout&, const Upda
 
 std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options) {
   check(options);
-  return std::make_unique<ReferenceEngine<float>>(graph, options);
-}
-
-std::unique_ptr<Engine> compile_double(const graph::Graph& graph, const CompileOptions& options) {
-  check(options);
-  return std::make_unique<ReferenceEngine<double>>(graph, options);
+  return std::make_unique<ReferenceEngine>(graph, options);
 }
 
 graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options) {
   check(options);
-  return plan_of(graph, options, sizeof(float));
+  return plan_of(graph, options);
 }
 
 }  // namespace paceline::engine::reference

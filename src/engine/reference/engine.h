@@ -34,10 +34,6 @@ void apply_update(const graph::Graph& graph, const graph::Layout& layout, const 
 ///          batch; Error(device) when memory is refused
 [[nodiscard]] std::unique_ptr<Engine> compile(const graph::Graph& graph, const CompileOptions& options);
 
-/// The same with values and gradients in double; the flat arrays stay float. Tests compare with it.
-[[nodiscard]] std::unique_ptr<Engine> compile_double(const graph::Graph& graph,
-                                                     const CompileOptions& options);
-
 /// The memory that compile() would allocate.
 [[nodiscard]] graph::MemoryPlan plan(const graph::Graph& graph, const CompileOptions& options);
 

@@ -52,18 +52,14 @@ std::vector<T> mean_logits(const OpShapes& samples, int views, const T* logits) 
 
 }  // namespace
 
-std::int64_t activation_bytes(const graph::Graph& graph, const CompileOptions& options,
-                              std::int64_t bytes_per_element) {
-  std::int64_t bytes = 0;
+std::int64_t activation_bytes(const graph::Graph& graph, const CompileOptions& options) {
+  std::int64_t elements = 0;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    bytes += options.batch * kept_elements(graph, i) * bytes_per_element;
-    if (options.training && i + 1 < graph.nodes.size())
-      bytes += options.batch * graph.nodes[i].shape.elements() * bytes_per_element;
-    if (graph.nodes[i].as<graph::MaxPool>())
-      bytes +=
-          options.batch * graph.nodes[i].shape.elements() * static_cast<std::int64_t>(sizeof(std::int32_t));
+    elements += kept_elements(graph, i);
+    if (options.training && i + 1 < graph.nodes.size()) elements += graph.nodes[i].shape.elements();
+    if (graph.nodes[i].as<graph::MaxPool>()) elements += graph.nodes[i].shape.elements();  // the winners
   }
-  return bytes;
+  return options.batch * elements * static_cast<std::int64_t>(sizeof(float));
 }
 
 /// The forward pass, one overload for each op; the backward pass is in backward.cc.

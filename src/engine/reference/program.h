@@ -15,9 +15,8 @@
 
 namespace paceline::engine::reference {
 
-/// Bytes of all values, and for training of their gradients, with `bytes_per_element`.
-[[nodiscard]] std::int64_t activation_bytes(const graph::Graph& graph, const CompileOptions& options,
-                                            std::int64_t bytes_per_element);
+/// Bytes of all values in float, and for training of their gradients.
+[[nodiscard]] std::int64_t activation_bytes(const graph::Graph& graph, const CompileOptions& options);
 
 template <typename T>
 class Program {
@@ -34,12 +33,9 @@ class Program {
 
   /// The loss of the last forward() or evaluate(), summed over samples without rounding.
   [[nodiscard]] double exact_loss() const { return exact_loss_; }
-  /// The value of a node, and its gradient in the last backward.
+  /// The value of a node.
   [[nodiscard]] std::span<const T> value(int node) const {
     return values_[static_cast<std::size_t>(node)].template as<T>();
-  }
-  [[nodiscard]] std::span<const T> gradient(int node) const {
-    return d_values_[static_cast<std::size_t>(node)].template as<T>();
   }
 
  private:

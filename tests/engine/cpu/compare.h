@@ -16,7 +16,7 @@
 #include "engine/cpu/conv/onednn.h"
 #include "engine/cpu/engine.h"
 #include "engine/cpu/units.h"
-#include "engine/reference/engine.h"
+#include "engine/reference/double_engine.h"
 #include "engine/reference/toy.h"
 #include "engine/tolerance.h"
 #include "graph/rates.h"

@@ -16,7 +16,7 @@
 #include "engine/cuda/runtime/devices.h"
 #include "engine/cuda/storage.h"
 #include "engine/cuda/test_gpu.h"
-#include "engine/reference/engine.h"
+#include "engine/reference/double_engine.h"
 #include "engine/reference/toy.h"
 #include "engine/tolerance.h"
 #include "graph/rates.h"

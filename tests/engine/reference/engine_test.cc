@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "engine/make.h"
+#include "engine/reference/double_engine.h"
 #include "engine/reference/program.h"
 #include "engine/reference/toy.h"
 #include "graph/all_ops.h"

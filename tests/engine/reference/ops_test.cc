@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/reference/engine.h"
+#include "engine/reference/double_engine.h"
 #include "engine/reference/toy.h"
 
 namespace paceline::engine::reference {

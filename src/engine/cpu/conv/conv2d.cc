@@ -27,7 +27,6 @@ class Conv2dOp final : public ConvOp {
         dst_(dst),
         relu_(relu),
         d_src_(d_src),
-        batch_(build.options.batch),
         bias_at_(build.parameter(1)),
         weights_(build, kernels_, src.shape.channels / groups_of(build.op())),
         backward_order_(in_ranges(gradient_tasks_,
@@ -71,8 +70,7 @@ class Conv2dOp final : public ConvOp {
       if (relu_ && !has_relu_pass()) rectify(exec, elements_of(forward_, chunk, dst_));
     });
     if (!has_relu_pass()) return;
-    parallel_ranges(exec.pool, batch_ * dst_.shape.elements(), kRangeElements,
-                    [&](int, Range part) { rectify(exec, part); });
+    over_elements(exec, dst_, [&](Range part) { rectify(exec, part); });
   }
 
   void backward(ExecContext& exec) override {
@@ -80,7 +78,7 @@ class Conv2dOp final : public ConvOp {
     if (!gradient_ && !backward_) return;  // frozen, and no earlier layer is trained
     merged_gradient(exec, dst_);
     if (relu_ && !dst_.gradient_comes_masked)
-      parallel_ranges(exec.pool, batch_ * dst_.shape.elements(), kRangeElements, [&](int, Range part) {
+      over_elements(exec, dst_, [&](Range part) {
         mask_by_relu(exec, dst_, dst_.gradient.front(), part.begin, part.size());
       });
     exec.pool.run(static_cast<int>(backward_order_.size()), [&](int item, int thread) {
@@ -323,7 +321,6 @@ class Conv2dOp final : public ConvOp {
   const Value& dst_;
   const bool relu_;
   const BufferId d_src_;
-  const int batch_;
   const std::int64_t bias_at_;
   const ConvWeights weights_;
   const bool direct_ = kernels_.are_direct();

@@ -55,7 +55,9 @@ memory::dims weight_dims(const ConvShape& s) {
 }
 
 struct Descriptors {
-  memory::desc src, dst, d_dst, weight, d_weight, flat_weight, bias;
+  dnnl::prop_kind forward = dnnl::prop_kind::undef;
+  memory::desc src, dst, d_dst, weight, d_weight, flat_weight;
+  memory::desc bias;                    ///< zero: none
   memory::desc any_weight;              ///< the forward weights, with which backward primitives are described
   memory::dims strides, gaps, padding;  ///< gaps: between two taps, 0 without dilation
   dnnl::primitive_attr attributes;
@@ -64,6 +66,7 @@ struct Descriptors {
 Descriptors descriptors(const ConvShape& s) {
   const auto any = memory::format_tag::any;
   Descriptors d;
+  d.forward = s.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
   d.src = activation(s.samples, s.src, s.type);
   d.dst = activation(s.samples, s.dst, s.dst_type);
   d.d_dst = activation(s.samples, s.dst, s.type);
@@ -104,16 +107,11 @@ Described described(const Description& description, const memory::desc& weight) 
           .name = std::string("onednn ") + (name != nullptr ? name : "unnamed")};
 }
 
-Described describe_conv(const ConvShape& shape, Direction direction, const Descriptors& d,
-                        const dnnl::engine& engine) {
-  using dnnl::prop_kind;
-  const auto kind = shape.training ? prop_kind::forward_training : prop_kind::forward_inference;
+Described describe_conv(Direction direction, const Descriptors& d, const dnnl::engine& engine) {
   using Forward = dnnl::convolution_forward;
   const auto& weight = direction == Direction::forward ? d.weight : d.any_weight;
-  const Forward::desc forward_op = shape.bias ? Forward::desc(kind, kDirect, d.src, weight, d.bias, d.dst,
-                                                              d.strides, d.gaps, d.padding, d.padding)
-                                              : Forward::desc(kind, kDirect, d.src, weight, d.dst, d.strides,
-                                                              d.gaps, d.padding, d.padding);
+  const Forward::desc forward_op(d.forward, kDirect, d.src, weight, d.bias, d.dst, d.strides, d.gaps,
+                                 d.padding, d.padding);
   const Forward::primitive_desc forward(forward_op, d.attributes, engine);
   if (direction == Direction::forward) return described<Forward>(forward, forward.weights_desc());
   if (direction == Direction::backward_data) {
@@ -124,23 +122,16 @@ Described describe_conv(const ConvShape& shape, Direction direction, const Descr
     return described<Backward>(pd, pd.weights_desc());
   }
   using Backward = dnnl::convolution_backward_weights;
-  const Backward::desc op = shape.bias ? Backward::desc(kDirect, d.src, d.d_weight, d.bias, d.d_dst,
-                                                        d.strides, d.gaps, d.padding, d.padding)
-                                       : Backward::desc(kDirect, d.src, d.d_weight, d.d_dst, d.strides,
-                                                        d.gaps, d.padding, d.padding);
+  const Backward::desc op(kDirect, d.src, d.d_weight, d.bias, d.d_dst, d.strides, d.gaps, d.padding,
+                          d.padding);
   const Backward::primitive_desc pd(op, d.attributes, engine, forward);
   return described<Backward>(pd, pd.diff_weights_desc());
 }
 
-Described describe_dense(const ConvShape& shape, Direction direction, const Descriptors& d,
-                         const dnnl::engine& engine) {
-  using dnnl::prop_kind;
-  const auto kind = shape.training ? prop_kind::forward_training : prop_kind::forward_inference;
+Described describe_dense(Direction direction, const Descriptors& d, const dnnl::engine& engine) {
   using Forward = dnnl::inner_product_forward;
   const auto& weight = direction == Direction::forward ? d.weight : d.any_weight;
-  const Forward::desc forward_op = shape.bias ? Forward::desc(kind, d.src, weight, d.bias, d.dst)
-                                              : Forward::desc(kind, d.src, weight, d.dst);
-  const Forward::primitive_desc forward(forward_op, d.attributes, engine);
+  const Forward::primitive_desc forward({d.forward, d.src, weight, d.bias, d.dst}, d.attributes, engine);
   if (direction == Direction::forward) return described<Forward>(forward, forward.weights_desc());
   if (direction == Direction::backward_data) {
     using Backward = dnnl::inner_product_backward_data;
@@ -148,9 +139,7 @@ Described describe_dense(const ConvShape& shape, Direction direction, const Desc
     return described<Backward>(pd, pd.weights_desc());
   }
   using Backward = dnnl::inner_product_backward_weights;
-  const Backward::desc op = shape.bias ? Backward::desc(d.src, d.d_weight, d.bias, d.d_dst)
-                                       : Backward::desc(d.src, d.d_weight, d.d_dst);
-  const Backward::primitive_desc pd(op, d.attributes, engine, forward);
+  const Backward::primitive_desc pd({d.src, d.d_weight, d.bias, d.d_dst}, d.attributes, engine, forward);
   return described<Backward>(pd, pd.diff_weights_desc());
 }
 
@@ -183,8 +172,8 @@ class OnednnPrimitive {
       const bool is_gradient = direction_ == Direction::backward_weights;
       if (like != nullptr) (is_gradient ? desc_.d_weight : desc_.weight) = like->made_.weight;
       if (shape_.is_dense) generate_matrix_product();
-      made_ = shape_.is_dense ? describe_dense(shape_, direction_, desc_, engine_)
-                              : describe_conv(shape_, direction_, desc_, engine_);
+      made_ = shape_.is_dense ? describe_dense(direction_, desc_, engine_)
+                              : describe_conv(direction_, desc_, engine_);
       const memory flat = at(desc_.flat_weight, nullptr), packed = at(made_.weight, nullptr);
       reorder_ = is_gradient ? dnnl::reorder(packed, flat) : dnnl::reorder(flat, packed);
     });

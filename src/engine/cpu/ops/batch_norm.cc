@@ -8,14 +8,9 @@
 // The first pass of each is omitted if the convolution that writes its rows takes the sums meanwhile
 // (norm_epilogue.h): in forward the convolution before the batch norm, in backward the one whose d_src is the
 // gradient's last term.
-//
-// A frozen batch norm normalises with its running statistics in training too. They do not depend on the
-// batch, as if infinitely many rows shared them: so `count_` says, and the terms of the gradient that come
-// from the statistics are zero.
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "engine/cpu/conv/norm_epilogue.h"
@@ -28,28 +23,14 @@ namespace {
 /// Doubles that a part's or a chunk's sums take: [2 channels] of them, then as many floats of scratch.
 std::int64_t doubles_of(int channels) { return std::int64_t{3} * channels; }
 
-class BatchNormOp final : public OwnKernelOp, public FusedBatchNormStats {
+class BatchNormOp final : public OwnKernelOp, private BatchNormBase, public FusedBatchNormStats {
  public:
   explicit BatchNormOp(const OpArguments& a)
       : OwnKernelOp(a),
+        BatchNormBase(a.build, src_.pixels()),
         residual_(a.group.sum ? a.src[1] : nullptr),
         relu_(a.group.relu),
         channels_(src_.shape.channels),
-        is_frozen_(a.build.op().as<graph::BatchNorm>()->is_frozen),
-        groups_(a.build.options.batch_norm == BatchNormMode::ghost && !is_frozen_
-                    ? a.build.options.batch / a.build.options.ghost_size
-                    : 1),
-        rows_(std::int64_t{1} * (a.build.options.batch / groups_) * src_.pixels()),
-        is_shared_(a.build.options.batch_norm == BatchNormMode::synchronised &&
-                   (a.build.options.world_size > 1 || a.build.options.shard > 0)),
-        shards_(a.build.shards()),
-        count_(is_frozen_ ? std::numeric_limits<double>::infinity()
-                          : static_cast<double>(rows_) * (is_shared_ ? a.build.options.world_size : 1)),
-        epsilon_(a.build.op().as<graph::BatchNorm>()->epsilon),
-        weight_at_(a.build.parameter(0)),
-        bias_at_(a.build.parameter(1)),
-        mean_at_(a.build.parameter(2)),
-        var_at_(a.build.parameter(3)),
         forward_at_(a.build.forward_at),
         backward_at_(a.build.backward_at) {
     const std::int64_t of_groups = std::int64_t{4} * groups_ * channels_;
@@ -385,15 +366,7 @@ class BatchNormOp final : public OwnKernelOp, public FusedBatchNormStats {
   const Value* residual_;
   const bool relu_;
   const int channels_;
-  const bool is_frozen_;
-  const int groups_;
-  const std::int64_t rows_;  ///< of one group
-  std::int64_t least_ = 0;   ///< rows of a part
-  const bool is_shared_;     ///< statistics over all workers, or over shards
-  const int shards_;         ///< of this engine's batch; see CompileOptions::shard
-  const double count_;       ///< rows that share statistics; infinity if frozen
-  const double epsilon_;
-  const std::int64_t weight_at_, bias_at_, mean_at_, var_at_;
+  std::int64_t least_ = 0;              ///< rows of a part
   const int forward_at_, backward_at_;  ///< on the time axis of live buffers
   BufferId mean_, scale_, slope_, offset_, statistics_;
   BufferId d_masked_;  ///< holds the masked gradient between the two passes; none if it is not stored

@@ -161,7 +161,7 @@ class CudnnLibrary final : public ConvolutionLibrary {
   static constexpr std::size_t kMostCandidates = 8;
 
   [[nodiscard]] const CudnnApi& api() const { return planner_->connection.api(); }
-  [[nodiscard]] TargetDevice device() const { return TargetDevice::of(api(), planner_->connection.handle()); }
+  [[nodiscard]] TargetDevice device() const { return {api(), planner_->connection.handle()}; }
   /// The plan for a problem, which all layers with equal problems share.
   std::shared_ptr<const Plan> plan(const ConvProblem& problem, const std::string& algorithm) {
     if (auto known = known_plan(planner_->plans, problem, algorithm)) return known;

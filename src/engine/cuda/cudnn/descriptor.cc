@@ -97,9 +97,6 @@ Descriptor& Descriptor::set(Attribute attribute, std::span<void* const> pointers
 Descriptor& Descriptor::set(Attribute attribute, std::string_view text) {
   return put(attribute, AttributeType::character, static_cast<std::int64_t>(text.size()), text.data());
 }
-Descriptor& Descriptor::set_integer32(Attribute attribute, std::int32_t value) {
-  return put(attribute, AttributeType::integer32, 1, &value);
-}
 
 Status Descriptor::try_finalize() { return site_.api->cudnnBackendFinalize(raw_); }
 
@@ -113,12 +110,6 @@ std::int64_t Descriptor::integer(Attribute attribute) const {
   std::int64_t value = 0;
   read(attribute, AttributeType::integer64, 1, &value);
   return value;
-}
-
-std::string Descriptor::text(Attribute attribute) const {
-  std::string value(static_cast<std::size_t>(read(attribute, AttributeType::character, 0, nullptr)), '\0');
-  read(attribute, AttributeType::character, static_cast<std::int64_t>(value.size()), value.data());
-  return value.substr(0, value.find('\0'));
 }
 
 std::vector<int> Descriptor::notes(Attribute attribute, AttributeType type, int most) const {

@@ -45,14 +45,12 @@ class Descriptor {
   Descriptor& set(Attribute attribute, Handle value);
   Descriptor& set(Attribute attribute, std::span<void* const> pointers);
   Descriptor& set(Attribute attribute, std::string_view text);
-  Descriptor& set_integer32(Attribute attribute, std::int32_t value);
   /// Completes the descriptor. Attributes cannot be set afterwards, and most can be read only afterwards.
   Descriptor& finalize();
   /// The same, but returns the status instead of throwing.
   [[nodiscard]] Status try_finalize();
 
   [[nodiscard]] std::int64_t integer(Attribute attribute) const;
-  [[nodiscard]] std::string text(Attribute attribute) const;
   /// Reads a list of at most `most` C enumerations.
   [[nodiscard]] std::vector<int> notes(Attribute attribute, AttributeType type, int most) const;
   /// Reads one C enumeration.

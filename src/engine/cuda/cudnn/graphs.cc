@@ -94,14 +94,6 @@ Descriptor geometry(const CallSite& site, const ConvProblem& problem) {
 
 }  // namespace
 
-TargetDevice TargetDevice::of(const CudnnApi& api, Handle handle) { return {api, handle}; }
-
-TargetDevice TargetDevice::described(const CudnnApi& api, std::string_view json) {
-  Descriptor properties({&api, "a described device"}, DescriptorType::device_properties);
-  properties.set(Attribute::device_properties_json, json).finalize();
-  return {api, std::move(properties)};
-}
-
 void TargetDevice::apply_to_graph(Descriptor& graph) const {
   if (!properties_) graph.set(Attribute::graph_handle, handle_);
 }

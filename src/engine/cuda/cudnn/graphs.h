@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "engine/cuda/conv_problem.h"
@@ -19,12 +18,9 @@ namespace paceline::engine::cuda::cudnn {
 class TargetDevice {
  public:
   /// The device on which `handle` was created.
-  [[nodiscard]] static TargetDevice of(const CudnnApi& api, Handle handle);
-  /// A device given by cuDNN's JSON text of its properties. Needs neither device nor driver; the plans cannot
-  /// run.
-  ///
-  /// Errors   Error(device) if cuDNN does not accept the text
-  [[nodiscard]] static TargetDevice described(const CudnnApi& api, std::string_view json);
+  TargetDevice(const CudnnApi& api, Handle handle) : api_(&api), handle_(handle) {}
+  /// A device with these properties. Needs neither device nor driver; the plans cannot run.
+  TargetDevice(const CudnnApi& api, Descriptor properties) : api_(&api), properties_(std::move(properties)) {}
 
   [[nodiscard]] const CudnnApi& api() const { return *api_; }
   // Each sets the device in a descriptor that is not finalised yet.
@@ -33,9 +29,6 @@ class TargetDevice {
   void apply_to_plan(Descriptor& plan) const;
 
  private:
-  TargetDevice(const CudnnApi& api, Handle handle) : api_(&api), handle_(handle) {}
-  TargetDevice(const CudnnApi& api, Descriptor properties) : api_(&api), properties_(std::move(properties)) {}
-
   const CudnnApi* api_;
   Handle handle_ = nullptr;
   std::optional<Descriptor> properties_;  ///< empty if there is a handle

@@ -25,14 +25,10 @@ constexpr NvmlStatus NVML_SUCCESS = 0;
 constexpr NvmlStatus NVML_ERROR_INVALID_ARGUMENT = 2;
 constexpr NvmlStatus NVML_ERROR_NOT_SUPPORTED = 3;
 constexpr NvmlStatus NVML_ERROR_INSUFFICIENT_SIZE = 7;
-constexpr NvmlStatus NVML_ERROR_DRIVER_NOT_LOADED = 9;
-constexpr NvmlStatus NVML_ERROR_TIMEOUT = 10;
 constexpr NvmlStatus NVML_ERROR_FUNCTION_NOT_FOUND = 13;
-constexpr NvmlStatus NVML_ERROR_UNKNOWN = 999;
 
 constexpr int NVML_TEMPERATURE_GPU = 0;
 constexpr unsigned NVML_NVLINK_MAX_LINKS = 18;
-constexpr int NVML_NVLINK_DEVICE_TYPE_GPU = 0;
 constexpr int NVML_NVLINK_DEVICE_TYPE_SWITCH = 2;
 // Values of nvmlGpuTopologyLevel_t: what two GPUs share.
 constexpr int NVML_TOPOLOGY_SINGLE = 10;    ///< one PCIe switch

@@ -2,12 +2,9 @@
 //
 // If statistics are shared over workers or shards, the sums of each pass are copied to the host, which adds
 // shards in the tree's order and workers through CompileOptions::reduce_statistics, and back. This waits for
-// the device once for each batch norm and pass. A frozen batch norm shares none: its statistics are the
-// running ones, as if infinitely many rows shared them (count_), so that their terms of the gradient are
-// zero.
+// the device once for each batch norm and pass. A frozen batch norm shares none.
 
 #include <algorithm>
-#include <limits>
 
 #include "base/summation_tree.h"
 #include "engine/cuda/kernels/batch_norm.h"
@@ -20,29 +17,15 @@
 namespace paceline::engine::cuda {
 namespace {
 
-class BatchNormOp final : public KernelOp {
+class BatchNormOp final : public KernelOp, private BatchNormBase {
  public:
   explicit BatchNormOp(const OpArguments& a)
       : KernelOp(a),
+        BatchNormBase(a.build, src_.pixels()),
         residual_(a.group.sum ? a.src[1] : nullptr),
         relu_(a.group.relu),
         channels_(src_.channels()),
         used_(src_.shape.channels),
-        is_frozen_(a.build.op().as<graph::BatchNorm>()->is_frozen),
-        groups_(a.build.options.batch_norm == BatchNormMode::ghost && !is_frozen_
-                    ? a.build.options.batch / a.build.options.ghost_size
-                    : 1),
-        rows_(std::int64_t{1} * (a.build.options.batch / groups_) * src_.pixels()),
-        is_shared_(a.build.options.batch_norm == BatchNormMode::synchronised &&
-                   (a.build.options.world_size > 1 || a.build.options.shard > 0)),
-        shards_(a.build.shards()),
-        count_(is_frozen_ ? std::numeric_limits<double>::infinity()
-                          : static_cast<double>(rows_) * (is_shared_ ? a.build.options.world_size : 1)),
-        epsilon_(a.build.op().as<graph::BatchNorm>()->epsilon),
-        weight_at_(a.build.parameter(0)),
-        bias_at_(a.build.parameter(1)),
-        mean_at_(a.build.parameter(2)),
-        var_at_(a.build.parameter(3)),
         shard_sum_(shards_, channels_) {
     parameters_ = a.build.memory.kept(std::int64_t{3} * groups_ * channels_ * 4);
     statistics_ = a.build.memory.kept(std::int64_t{3} * groups_ * channels_ * 8);
@@ -296,14 +279,6 @@ class BatchNormOp final : public KernelOp {
   const Value* residual_;
   const bool relu_;
   const int channels_, used_;  ///< with padding and without
-  const bool is_frozen_;
-  const int groups_;
-  const std::int64_t rows_;  ///< of one group
-  const bool is_shared_;     ///< whether statistics are shared over workers or shards
-  const int shards_;         ///< shards in this engine's batch, see CompileOptions::shard
-  const double count_;       ///< rows that share statistics; infinity if frozen
-  const double epsilon_;
-  const std::int64_t weight_at_, bias_at_, mean_at_, var_at_;
   const ShardSum<4> shard_sum_;
   BufferId parameters_, statistics_;
   BufferId d_masked_;  ///< the masked gradient between the two kernels; none: not stored

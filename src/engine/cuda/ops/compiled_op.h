@@ -59,7 +59,6 @@ struct ExecContext {
   const base::SecondLabel* second_labels = nullptr;
   const StepNumbers* numbers = nullptr;  ///< on the device
   LossResult* loss = nullptr;            ///< the result of the loss, on the device
-  double gradient_scale = 1;             ///< same value as in `numbers`
   int samples = 0;                       ///< may be < batch in evaluation; the rest is computed and ignored
   int views = 1;                         ///< consecutive images of the same labelled sample
 

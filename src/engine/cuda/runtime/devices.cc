@@ -18,7 +18,7 @@ const CudnnApi& open_cudnn_library(const CudaApi& cuda) {
     forbid_tf32();
     int driver = 0;
     if (cuda.cudaDriverGetVersion(&driver) != kCudaSuccess) driver = 0;
-    return cudnn_api(find_cudnn(base::process_environment(), driver));
+    return cudnn_api(find_cudnn(base::library_folders(base::process_environment()), driver));
   }();
   return api;
 }

@@ -127,10 +127,6 @@ int check_device(const CudaApi& api, int device, const base::EnvironmentLookup& 
   return capability;
 }
 
-base::SharedLibrary find_cudnn(const base::EnvironmentLookup& environment, int driver) {
-  return find_cudnn(base::library_folders(environment), driver);
-}
-
 base::SharedLibrary find_cudnn(const std::vector<std::filesystem::path>& folders, int driver) {
   const bool is_cuda12 = driver > 0 && driver < 13000;
   const base::LibraryWanted wanted{

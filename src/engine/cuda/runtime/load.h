@@ -48,12 +48,11 @@ void check_module(const CudaApi& api, const std::filesystem::path& module);
 /// Errors   Error(device), one sentence; those of visible_devices()
 int check_device(const CudaApi& api, int device, const base::EnvironmentLookup& environment);
 
-/// Finds cuDNN, at least version 9.11. `driver`: the newest CUDA that the driver supports, 13000 for 13.0; a
-/// cuDNN for a later CUDA does not start with it and is passed over. 0: any cuDNN.
+/// Finds cuDNN, at least version 9.11, in the loader's default folders and `folders`. `driver`: the newest
+/// CUDA that the driver supports, 13000 for 13.0; a cuDNN for a later CUDA does not start with it and is
+/// passed over. 0: any cuDNN.
 ///
 /// Errors   those of base::find_library()
-[[nodiscard]] base::SharedLibrary find_cudnn(const base::EnvironmentLookup& environment, int driver);
-/// The same, in the loader's default folders and `folders`.
 [[nodiscard]] base::SharedLibrary find_cudnn(const std::vector<std::filesystem::path>& folders, int driver);
 
 /// "13.0" for 13000.

@@ -42,7 +42,7 @@ ConvProblem problem(Precision precision = Precision::bf16, ConvDirection directi
 
 std::int64_t first_engine(FakeCudnn& fake, Precision precision = Precision::bf16) {
   const Connection connection(fake.api());
-  const TargetDevice device = TargetDevice::of(fake.api(), connection.handle());
+  const TargetDevice device(fake.api(), connection.handle());
   return first_plan(device, problem(precision), 256 * kMegabyte).engine.index;
 }
 
@@ -177,7 +177,7 @@ TEST(CudnnPlans, ThoseToBeMeasuredAreOfBothHeuristicsInTurnAndEachOnce) {
   fake.engines[HeuristicsMode::a] = {{.index = 4}, {.index = 2}, {.index = 5}};
   fake.engines[HeuristicsMode::fallback] = {{.index = 6}, {.index = 1}};
   const Connection connection(fake.api());
-  const TargetDevice device = TargetDevice::of(fake.api(), connection.handle());
+  const TargetDevice device(fake.api(), connection.handle());
   const auto indices = [&](std::size_t most) {
     std::vector<std::int64_t> all;
     for (const Plan& plan : plans_to_measure(device, problem(), kMegabyte, most))

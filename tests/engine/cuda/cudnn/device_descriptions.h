@@ -9,6 +9,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
+
+#include "engine/cuda/cudnn/graphs.h"
 
 namespace paceline::engine::cuda::cudnn::test {
 
@@ -59,6 +63,15 @@ inline std::string json_of(const DescribedDevice& device) {
       device.multiprocessors, device.shared_bytes_of_block, device.capability < 800 ? 0 : 1024,
       device.blocks_of_multiprocessor, device.threads_of_multiprocessor, device.memory_bytes,
       device.clock_khz, device.memory_clock_khz, device.cache_bytes, device.name, device.capability);
+}
+
+/// A device given by cuDNN's JSON text of its properties.
+///
+/// Errors   Error(device) if cuDNN does not accept the text
+inline TargetDevice target_of(const CudnnApi& api, std::string_view json) {
+  Descriptor properties({&api, "a described device"}, DescriptorType::device_properties);
+  properties.set(Attribute::device_properties_json, json).finalize();
+  return {api, std::move(properties)};
 }
 
 }  // namespace paceline::engine::cuda::cudnn::test

@@ -40,7 +40,7 @@ std::string refusal(const std::function<void(ConvTensors&)>& change) {
   ConvTensors tensors = conv_tensors(small_problem());
   change(tensors);
   try {
-    const auto graph = make_conv_graph(TargetDevice::of(fake.api(), nullptr), small_problem(), tensors);
+    const auto graph = make_conv_graph(TargetDevice(fake.api(), nullptr), small_problem(), tensors);
   } catch (const base::Error& error) {
     EXPECT_EQ(error.kind(), base::ErrorKind::device);
     EXPECT_EQ(fake.calls, 0) << "cuDNN has seen it";
@@ -129,8 +129,7 @@ TEST(CudnnGraphs, EachDirectionIsToldWithItsOwnAttributes) {
   for (const auto& each : cases) {
     FakeCudnn fake;
     const ConvProblem asked = small_problem(each.direction);
-    const ConvGraph graph =
-        make_conv_graph(TargetDevice::of(fake.api(), nullptr), asked, conv_tensors(asked));
+    const ConvGraph graph = make_conv_graph(TargetDevice(fake.api(), nullptr), asked, conv_tensors(asked));
     ASSERT_EQ(fake.finalized.size(), 6u);
     const FakeDescriptor& operation = fake.finalized[4];
     EXPECT_EQ(operation.type, each.type);
@@ -158,7 +157,7 @@ TEST(CudnnGraphs, SayTheWindowOfEachAxis) {
   asked.padding = {1, 0};
   asked.dilation = {1, 3};
   asked.width_out = 1;
-  const ConvGraph graph = make_conv_graph(TargetDevice::of(fake.api(), nullptr), asked, conv_tensors(asked));
+  const ConvGraph graph = make_conv_graph(TargetDevice(fake.api(), nullptr), asked, conv_tensors(asked));
   const FakeDescriptor& geometry = fake.finalized[3];
   EXPECT_THAT(values<std::int64_t>(geometry, Attribute::convolution_strides), ElementsAre(2, 1));
   EXPECT_THAT(values<std::int64_t>(geometry, Attribute::convolution_pre_paddings), ElementsAre(1, 0));

@@ -52,7 +52,7 @@ std::vector<ConvProblem> problems_of_the_zoo(int batch, const std::vector<Precis
 /// Plans all that the device can compute; each must have an engine that qualifies.
 void plan_all(const CudnnApi& api, const test::DescribedDevice& described, int batch) {
   using Clock = std::chrono::steady_clock;
-  const TargetDevice device = TargetDevice::described(api, test::json_of(described));
+  const TargetDevice device = test::target_of(api, test::json_of(described));
   std::vector<Precision> precisions{Precision::f32};
   if (has_bf16_units(described.capability / 10)) precisions.push_back(Precision::bf16);
   const std::vector<ConvProblem> problems = problems_of_the_zoo(batch, precisions);
@@ -98,7 +98,7 @@ TEST_F(CudnnDescribed, EveryConvolutionOfTheZooHasAPlanOnAnH100) { plan_all(*api
 
 // cuDNN has no deterministic engine for bf16 there, so that an attempt would end at each layer.
 TEST_F(CudnnDescribed, TuringComputesInFp32Alone) {
-  const TargetDevice device = TargetDevice::described(*api_, test::json_of(test::kT4));
+  const TargetDevice device = test::target_of(*api_, test::json_of(test::kT4));
   const auto graph = graph::make_model("resnet8-cifar", {3, 32, 32}, 10, 0);
   for (const ConvProblem& problem : conv_problems(graph, 128, Precision::f32))
     EXPECT_NO_THROW((void)first_plan(device, problem, workspace_limit(test::kT4.memory_bytes)));
@@ -108,7 +108,7 @@ TEST_F(CudnnDescribed, TuringComputesInFp32Alone) {
 }
 
 TEST_F(CudnnDescribed, TheFirstPlanIsTheSameEachTime) {
-  const TargetDevice device = TargetDevice::described(*api_, test::json_of(test::kH100));
+  const TargetDevice device = test::target_of(*api_, test::json_of(test::kH100));
   const ConvProblem problem = problems_of_the_zoo(32).at(5);
   const Plan first = first_plan(device, problem, kLimitOfH100);
   EXPECT_EQ(first_plan(device, problem, kLimitOfH100).engine, first.engine);
@@ -117,7 +117,7 @@ TEST_F(CudnnDescribed, TheFirstPlanIsTheSameEachTime) {
 
 // A refused first engine can make a batch several times slower than the batches beside it.
 TEST_F(CudnnDescribed, TheWorkspaceLimitRefusesNoFirstEngine) {
-  const TargetDevice device = TargetDevice::described(*api_, test::json_of(test::kH100));
+  const TargetDevice device = test::target_of(*api_, test::json_of(test::kH100));
   for (const int batch : {512, 1024, 2048})
     for (const Precision precision : {Precision::bf16, Precision::f32}) {
       std::vector<ConvProblem> seen;
@@ -142,7 +142,7 @@ TEST(CudnnPlans, AllowWorkspaceByTheDevicesMemory) {
 
 // Tile sizes and the like: without them an engine's proposals could not be told apart.
 TEST_F(CudnnDescribed, PlansToBeMeasuredDifferInEngineOrKnobs) {
-  const TargetDevice device = TargetDevice::described(*api_, test::json_of(test::kH100));
+  const TargetDevice device = test::target_of(*api_, test::json_of(test::kH100));
   const ConvProblem problem = {.precision = Precision::bf16,
                                .samples = 128,
                                .channels_in = 64,
@@ -209,7 +209,7 @@ TEST_P(CudnnDescribedDevices, TheTableSaysWhereEnginesChange) {
   if (std::getenv("PACELINE_LONG") == nullptr) GTEST_SKIP() << "long: set PACELINE_LONG=1";
   if (cudnn_version(*api_) != "9.19.0") GTEST_SKIP() << "the table is of cuDNN 9.19.0";
   const test::DescribedDevice& described = GetParam();
-  const TargetDevice device = TargetDevice::described(*api_, test::json_of(described));
+  const TargetDevice device = test::target_of(*api_, test::json_of(described));
   const std::size_t limit = workspace_limit(described.memory_bytes);
   const std::string row = fmt::format("| {} | {} | {} |", described.short_name,
                                       has_bf16_units(described.capability / 10)
@@ -227,7 +227,7 @@ TEST_F(CudnnDescribed, ADescriptionWithoutAKeyIsRefusedByName) {
   const std::string key = R"("warpSize":32,)";
   json.erase(json.find(key), key.size());
   try {
-    const TargetDevice device = TargetDevice::described(*api_, json);
+    const TargetDevice device = test::target_of(*api_, json);
     ADD_FAILURE() << "it was accepted";
   } catch (const base::Error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("device properties"));

@@ -14,7 +14,7 @@ namespace paceline::engine::cuda::cudnn::test {
 /// Nothing, and `reason` says what is missing, where there is none.
 inline std::optional<CudnnApi> real_cudnn(std::string& reason) {
   try {
-    return cudnn_api(find_cudnn(base::process_environment(), 0));
+    return cudnn_api(find_cudnn(base::library_folders(base::process_environment()), 0));
   } catch (const base::Error& error) {
     reason = error.what();
     return std::nullopt;

@@ -9,6 +9,14 @@
 
 #include "engine/cuda/nvml/api.h"
 
+namespace paceline::engine::cuda {
+
+// What nobody but an imitation says.
+constexpr NvmlStatus NVML_ERROR_DRIVER_NOT_LOADED = 9, NVML_ERROR_TIMEOUT = 10, NVML_ERROR_UNKNOWN = 999;
+constexpr int NVML_NVLINK_DEVICE_TYPE_GPU = 0;
+
+}  // namespace paceline::engine::cuda
+
 namespace paceline::engine::cuda::test {
 
 struct FakeGpu {
