@@ -98,13 +98,6 @@ template <typename IsWanted>
 /// Whether two set-ups differ in an entry of `kind`.
 [[nodiscard]] bool differ_in(const Setup& a, const Setup& b, SetupKind kind);
 
-/// A field of a record and the entry that contains it.
-struct SetupField {
-  std::string_view field;  ///< "communication.algorithm", "ranks[].host", "settings"
-  std::string_view entry;
-};
-[[nodiscard]] std::vector<SetupField> setup_fields();
-
 /// By name; unknown ones are missing.
 using Circumstances = std::map<std::string, std::string>;
 
