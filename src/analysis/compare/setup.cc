@@ -269,6 +269,10 @@ std::string text_of(const Setup& setup, const EntryName& entry) {
   return {};
 }
 
+std::string with_name(const EntryName& entry, const std::string& text) {
+  return text.empty() ? "no " + entry.first : fmt::format("{} {}", entry.first, text);
+}
+
 std::vector<EntryName> names_of_entries(const std::vector<const Setup*>& setups) {
   std::vector<EntryName> all;
   for (const Setup* setup : setups)
@@ -280,15 +284,8 @@ std::vector<EntryName> names_of_entries(const std::vector<const Setup*>& setups)
 
 std::vector<std::string> first_differences(const std::vector<const Setup*>& setups) {
   std::vector<std::string> told(setups.size());
-  for (const EntryName& entry : names_of_entries(setups)) {
-    auto more = told;
-    for (std::size_t i = 0; i < setups.size(); ++i) {
-      const auto text = text_of(*setups[i], entry);
-      more[i] += (more[i].empty() ? "" : ", ") +
-                 (text.empty() ? "no " + entry.first : fmt::format("{} {}", entry.first, text));
-    }
-    if (tells_more(more, told)) told = std::move(more);
-  }
+  for (const EntryName& entry : names_of_entries(setups))
+    add_what_tells(told, [&](std::size_t i) { return with_name(entry, text_of(*setups[i], entry)); });
   return told;
 }
 
