@@ -152,8 +152,8 @@ std::string why_unpaired(const Cell& cell, const std::vector<Cell>& other, const
 void add_unpaired(RunComparison& result, bool is_of_a) {
   for (const Cell* cell : measured_cells(is_of_a ? result.a : result.b))
     if (result.pair_of(cell) == nullptr)
-      result.unpaired.push_back({cell, is_of_a, cell->name(),
-                                 why_unpaired(*cell, is_of_a ? result.b : result.a, is_of_a ? "B" : "A")});
+      result.unpaired.push_back(
+          {cell, is_of_a, why_unpaired(*cell, is_of_a ? result.b : result.a, is_of_a ? "B" : "A")});
 }
 
 void add_differences(RunComparison& result) {

@@ -53,7 +53,6 @@ struct SetupDifference {
 struct Unpaired {
   const Cell* cell = nullptr;
   bool is_of_a = false;
-  std::string name;
   std::string why;  ///< "not in B", "in B skipped: ..."
 };
 

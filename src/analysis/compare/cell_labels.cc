@@ -125,13 +125,9 @@ void add_until_told_apart(const std::vector<const Cell*>& cells, const std::set<
 }  // namespace
 
 std::vector<std::string> different_circumstances(const std::vector<const Cell*>& cells) {
-  std::vector<std::string> texts;
-  for (const auto& here : telling_circumstances(cells)) {
-    std::vector<std::string> own;
-    for (const auto& [name, value] : here) own.push_back(fmt::format("{} {}", name, value));
-    texts.push_back(fmt::format("{}", fmt::join(own, ", ")));
-  }
-  return texts;
+  return base::texts_of(telling_circumstances(cells), [](const Circumstances& own) {
+    return base::joined(own, ", ", [](const auto& one) { return one.first + " " + one.second; });
+  });
 }
 
 std::vector<std::string> cell_labels(const std::vector<const Cell*>& cells,

@@ -128,122 +128,102 @@ std::string changes_at_resumes(const Record& record) {
 struct Row {
   std::string_view name;
   SetupKind kind;
-  std::string_view fields;  ///< the fields that it reads, separated by blanks
   std::string (*text)(const Record& record);
 };
 
 constexpr Row kRows[] = {
-    {"kind", part, "kind", [](const Record& r) { return r.kind; }},
-    {"scaling", part, "scaling", [](const Record& r) { return r.scaling; }},
-    {"variant", part, "variant", [](const Record& r) { return r.variant; }},
+    {"kind", part, [](const Record& r) { return r.kind; }},
+    {"scaling", part, [](const Record& r) { return r.scaling; }},
+    {"variant", part, [](const Record& r) { return r.variant; }},
 
-    {"workers", size, "workers", [](const Record& r) { return whole(r.workers); }},
-    {"local batch", size, "local_batch", [](const Record& r) { return whole(r.local_batch); }},
-    {"global batch", size, "global_batch", [](const Record& r) { return whole(r.global_batch); }},
-    {"steps an epoch", size, "data.steps_per_epoch",
-     [](const Record& r) { return whole(r.data.steps_per_epoch); }},
-    {"samples left out of an epoch", size, "data.dropped_per_epoch",
-     [](const Record& r) { return whole(r.data.dropped_per_epoch); }},
-    {"learning rate", size,
-     "learning_rate.base learning_rate.factor learning_rate.peak learning_rate.rule "
-     "learning_rate.reference_batch",
-     learning_rate},
+    {"workers", size, [](const Record& r) { return whole(r.workers); }},
+    {"local batch", size, [](const Record& r) { return whole(r.local_batch); }},
+    {"global batch", size, [](const Record& r) { return whole(r.global_batch); }},
+    {"steps an epoch", size, [](const Record& r) { return whole(r.data.steps_per_epoch); }},
+    {"samples left out of an epoch", size, [](const Record& r) { return whole(r.data.dropped_per_epoch); }},
+    {"learning rate", size, learning_rate},
 
-    {"communicator", joined, "communication.communicator",
+    {"communicator", joined,
      [](const Record& r) {
        const auto& name = r.communication.communicator;
        return name.substr(0, name.find(kEmulated));
      }},
-    {"library", joined, "communication.library",
-     [](const Record& r) { return r.communication.library.value_or(""); }},
-    {"launcher", joined, "communication.launcher",
-     [](const Record& r) { return r.communication.launcher.value_or(""); }},
-    {"algorithm", joined, "communication.algorithm",
-     [](const Record& r) { return r.communication.algorithm; }},
-    {"nodes", joined, "ranks[].host",
-     [](const Record& r) { return r.ranks.empty() ? "" : std::to_string(nodes(r)); }},
-    {"workers by node", joined, "ranks[].host", workers_by_node},
-    {"hosts", joined, "ranks[].host", hosts_text},
-    {"processes", joined, "communication.processes", [](const Record& r) { return whole(processes(r)); }},
-    {"processes by node", joined, "communication.processes_of_nodes",
+    {"library", joined, [](const Record& r) { return r.communication.library.value_or(""); }},
+    {"launcher", joined, [](const Record& r) { return r.communication.launcher.value_or(""); }},
+    {"algorithm", joined, [](const Record& r) { return r.communication.algorithm; }},
+    {"nodes", joined, [](const Record& r) { return r.ranks.empty() ? "" : std::to_string(nodes(r)); }},
+    {"workers by node", joined, workers_by_node},
+    {"hosts", joined, hosts_text},
+    {"processes", joined, [](const Record& r) { return whole(processes(r)); }},
+    {"processes by node", joined,
      [](const Record& r) {
        return fmt::format("{}",
                           fmt::join(r.communication.processes_of_nodes.value_or(std::vector<int>()), " + "));
      }},
-    {"process of each worker", joined, "ranks[].process", process_of_each},
-    {"placement", joined, "communication.placement",
-     [](const Record& r) { return r.communication.placement.value_or(""); }},
-    {"parallel", joined, "communication.parallel",
-     [](const Record& r) { return r.communication.parallel.value_or(""); }},
+    {"process of each worker", joined, process_of_each},
+    {"placement", joined, [](const Record& r) { return r.communication.placement.value_or(""); }},
+    {"parallel", joined, [](const Record& r) { return r.communication.parallel.value_or(""); }},
 
-    {"threads", cores, "threads_per_worker", [](const Record& r) { return whole(r.threads_per_worker); }},
-    {"cores used", cores, "ranks[].cores", [](const Record& r) { return whole(cores_used(r)); }},
-    {"cores pinned to", cores, "ranks[].cores", cores_each},
-    {"oversubscribed", cores, "oversubscribed",
-     [](const Record& r) { return std::string(r.oversubscribed ? "yes" : ""); }},
-    {"workers a device", cores, "memory.device.workers",
+    {"threads", cores, [](const Record& r) { return whole(r.threads_per_worker); }},
+    {"cores used", cores, [](const Record& r) { return whole(cores_used(r)); }},
+    {"cores pinned to", cores, cores_each},
+    {"oversubscribed", cores, [](const Record& r) { return std::string(r.oversubscribed ? "yes" : ""); }},
+    {"workers a device", cores,
      [](const Record& r) { return r.memory.device ? whole(r.memory.device->workers) : ""; }},
-    {"loader threads", cores, "ranks[].loader_threads",
+    {"loader threads", cores,
      [](const Record& r) { return of_ranks(r, [](const auto& rank) { return rank.loader_threads; }); }},
-    {"batches ready at most", cores, "ranks[].loader_queue", loader_queues},
-    {"images on", cores, "data.images_on", [](const Record& r) { return r.data.images_on.value_or(""); }},
+    {"batches ready at most", cores, loader_queues},
+    {"images on", cores, [](const Record& r) { return r.data.images_on.value_or(""); }},
 
-    {"device", machine, "device", [](const Record& r) { return r.device; }},
-    {"device name", machine, "device_name", [](const Record& r) { return r.device_name.value_or(""); }},
-    {"cpu", machine, "environment.cpu", [](const Record& r) { return r.environment.cpu; }},
-    {"cores", machine, "environment.cores", [](const Record& r) { return whole(r.environment.cores); }},
-    {"instructions", machine, "environment.instructions",
+    {"device", machine, [](const Record& r) { return r.device; }},
+    {"device name", machine, [](const Record& r) { return r.device_name.value_or(""); }},
+    {"cpu", machine, [](const Record& r) { return r.environment.cpu; }},
+    {"cores", machine, [](const Record& r) { return whole(r.environment.cores); }},
+    {"instructions", machine,
      [](const Record& r) { return fmt::format("{}", fmt::join(r.environment.instructions, ", ")); }},
-    {"build", machine, "environment.build", [](const Record& r) { return r.environment.build; }},
-    {"precision", machine, "precision", [](const Record& r) { return r.precision; }},
+    {"build", machine, [](const Record& r) { return r.environment.build; }},
+    {"precision", machine, [](const Record& r) { return r.precision; }},
 
-    {"model", subject, "model.name", [](const Record& r) { return r.model.name; }},
-    {"parameters", subject, "model.parameters", [](const Record& r) { return whole(r.model.parameters); }},
-    {"FLOPs a sample", subject, "model.training_flops",
-     [](const Record& r) { return whole(r.model.training_flops); }},
-    {"data", subject, "data.spec", [](const Record& r) { return r.data.spec; }},
-    {"data set", subject, "data.name", [](const Record& r) { return r.data.name; }},
-    {"resized for evaluation", subject, "data.eval_resize",
+    {"model", subject, [](const Record& r) { return r.model.name; }},
+    {"parameters", subject, [](const Record& r) { return whole(r.model.parameters); }},
+    {"FLOPs a sample", subject, [](const Record& r) { return whole(r.model.training_flops); }},
+    {"data", subject, [](const Record& r) { return r.data.spec; }},
+    {"data set", subject, [](const Record& r) { return r.data.name; }},
+    {"resized for evaluation", subject,
      [](const Record& r) { return whole(r.data.eval_resize.value_or(0)); }},
-    {"size for evaluation", subject, "data.eval_size",
-     [](const Record& r) { return r.data.eval_size.value_or(""); }},
-    {"synthetic", subject, "data.synthetic",
-     [](const Record& r) { return std::string(r.data.synthetic ? "yes" : ""); }},
-    {"training samples", subject, "data.train_samples",
-     [](const Record& r) { return whole(r.data.train_samples); }},
-    {"test samples", subject, "data.test_samples",
-     [](const Record& r) { return whole(r.data.test_samples); }},
-    {"validation samples", subject, "data.validation_samples",
+    {"size for evaluation", subject, [](const Record& r) { return r.data.eval_size.value_or(""); }},
+    {"synthetic", subject, [](const Record& r) { return std::string(r.data.synthetic ? "yes" : ""); }},
+    {"training samples", subject, [](const Record& r) { return whole(r.data.train_samples); }},
+    {"test samples", subject, [](const Record& r) { return whole(r.data.test_samples); }},
+    {"validation samples", subject,
      [](const Record& r) { return whole(r.data.validation_samples.value_or(0)); }},
-    {"lists of images", subject, "data.lists_sha256", lists_of_images},
-    {"class weights", subject, "data.class_weights", class_weights},
+    {"lists of images", subject, lists_of_images},
+    {"class weights", subject, class_weights},
 
     // The settings stand here.
 
-    {"emulated", rest, "communication.communicator",
+    {"emulated", rest,
      [](const Record& r) {
        const auto& name = r.communication.communicator;
        const auto at = name.find(kEmulated);
        return at == std::string::npos ? "" : name.substr(at + kEmulated.size());
      }},
-    {"window unit", rest, "window.unit", [](const Record& r) { return r.window.unit; }},
-    {"change at a resume", rest, "changes[].setting changes[].then changes[].update", changes_at_resumes},
-    {"workers before a restart", rest, "restarts[].workers", workers_before_restarts},
+    {"window unit", rest, [](const Record& r) { return r.window.unit; }},
+    {"change at a resume", rest, changes_at_resumes},
+    {"workers before a restart", rest, workers_before_restarts},
 
     // Depends on the version for the same model and data: padding, wording.
-    {"gradient bytes", circumstance, "communication.gradient_bytes",
-     [](const Record& r) { return whole(r.communication.gradient_bytes); }},
-    {"images", circumstance, "data.description", [](const Record& r) { return r.data.description; }},
+    {"gradient bytes", circumstance, [](const Record& r) { return whole(r.communication.gradient_bytes); }},
+    {"images", circumstance, [](const Record& r) { return r.data.description; }},
 };
 
 constexpr Row kCircumstances[] = {
-    {"version", circumstance, "environment.version", [](const Record& r) { return r.environment.version; }},
-    {"libraries", circumstance, "environment.libraries",
+    {"version", circumstance, [](const Record& r) { return r.environment.version; }},
+    {"libraries", circumstance,
      [](const Record& r) { return fmt::format("{}", fmt::join(r.environment.libraries, "; ")); }},
-    {"host", circumstance, "environment.host", [](const Record& r) { return r.environment.host; }},
-    {"system", circumstance, "environment.os", [](const Record& r) { return r.environment.os; }},
-    {"compiler", circumstance, "environment.compiler",
-     [](const Record& r) { return r.environment.compiler; }},
+    {"host", circumstance, [](const Record& r) { return r.environment.host; }},
+    {"system", circumstance, [](const Record& r) { return r.environment.os; }},
+    {"compiler", circumstance, [](const Record& r) { return r.environment.compiler; }},
 };
 
 /// Whether the setting is an entry. The precision used, sizes and data-parallel have entries of their own.
@@ -289,6 +269,10 @@ std::string text_of(const Setup& setup, const EntryName& entry) {
   return {};
 }
 
+std::string with_name(const EntryName& entry, const std::string& text) {
+  return text.empty() ? "no " + entry.first : fmt::format("{} {}", entry.first, text);
+}
+
 std::vector<EntryName> names_of_entries(const std::vector<const Setup*>& setups) {
   std::vector<EntryName> all;
   for (const Setup* setup : setups)
@@ -300,33 +284,14 @@ std::vector<EntryName> names_of_entries(const std::vector<const Setup*>& setups)
 
 std::vector<std::string> first_differences(const std::vector<const Setup*>& setups) {
   std::vector<std::string> told(setups.size());
-  for (const EntryName& entry : names_of_entries(setups)) {
-    auto more = told;
-    for (std::size_t i = 0; i < setups.size(); ++i) {
-      const auto text = text_of(*setups[i], entry);
-      more[i] += (more[i].empty() ? "" : ", ") +
-                 (text.empty() ? "no " + entry.first : fmt::format("{} {}", entry.first, text));
-    }
-    if (tells_more(more, told)) told = std::move(more);
-  }
+  for (const EntryName& entry : names_of_entries(setups))
+    add_what_tells(told, [&](std::size_t i) { return with_name(entry, text_of(*setups[i], entry)); });
   return told;
 }
 
 bool differ_in(const Setup& a, const Setup& b, SetupKind kind) {
   const auto is_of_kind = [kind](const SetupEntry& entry) { return entry.kind == kind; };
   return some_of(a, is_of_kind) != some_of(b, is_of_kind);
-}
-
-std::vector<SetupField> setup_fields() {
-  std::vector<SetupField> all{{"settings", "by its key"}};
-  for (const Row& row : kRows)
-    for (std::string_view fields = row.fields; !fields.empty();) {
-      const auto end = std::min(fields.find(' '), fields.size());
-      all.push_back({fields.substr(0, end), row.name});
-      fields.remove_prefix(std::min(end + 1, fields.size()));
-    }
-  for (const Row& row : kCircumstances) all.push_back({row.fields, row.name});
-  return all;
 }
 
 Circumstances circumstances(const Record& record) {

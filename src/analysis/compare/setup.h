@@ -62,6 +62,8 @@ using Setup = std::vector<SetupEntry>;
 using EntryName = std::pair<std::string, SetupKind>;
 /// The text of this entry; empty if there is none.
 [[nodiscard]] std::string text_of(const Setup& setup, const EntryName& entry);
+/// "lr 0.2"; "no launcher" if the text is empty.
+[[nodiscard]] std::string with_name(const EntryName& entry, const std::string& text);
 /// Those of all set-ups, each once, as they first appear.
 [[nodiscard]] std::vector<EntryName> names_of_entries(const std::vector<const Setup*>& setups);
 /// A text per set-up with the first entries that distinguish them, and no more: "lr 0.2", "no launcher".
@@ -88,6 +90,14 @@ template <typename Item>
 [[nodiscard]] bool tells_more(const std::vector<Item>& more, const std::vector<Item>& told) {
   return std::set(more.begin(), more.end()).size() > std::set(told.begin(), told.end()).size();
 }
+/// Adds to each text of `told` what `piece` says of its place, if that tells more of them apart.
+template <typename Piece>
+void add_what_tells(std::vector<std::string>& told, Piece piece) {
+  auto more = told;
+  for (std::size_t i = 0; i < told.size(); ++i)
+    if (const std::string own = piece(i); !own.empty()) more[i] += (more[i].empty() ? "" : ", ") + own;
+  if (tells_more(more, told)) told = std::move(more);
+}
 /// The entries for which `is_wanted` holds.
 template <typename IsWanted>
 [[nodiscard]] Setup some_of(const Setup& setup, IsWanted is_wanted) {
@@ -97,13 +107,6 @@ template <typename IsWanted>
 }
 /// Whether two set-ups differ in an entry of `kind`.
 [[nodiscard]] bool differ_in(const Setup& a, const Setup& b, SetupKind kind);
-
-/// A field of a record and the entry that contains it.
-struct SetupField {
-  std::string_view field;  ///< "communication.algorithm", "ranks[].host", "settings"
-  std::string_view entry;
-};
-[[nodiscard]] std::vector<SetupField> setup_fields();
 
 /// By name; unknown ones are missing.
 using Circumstances = std::map<std::string, std::string>;

@@ -174,22 +174,12 @@ std::vector<std::string> names_of_groups(const std::vector<Cells>& groups, const
   std::vector<Cells> own;
   for (const Cells& cells : groups) own.push_back(own_cells(cells, place));
   std::vector<std::string> names(groups.size());
-  const auto add = [&](auto text) {
-    auto more = names;
-    for (std::size_t i = 0; i < groups.size(); ++i)
-      if (const std::string piece = text(own[i]); !piece.empty())
-        more[i] += (more[i].empty() ? "" : ", ") + piece;
-    if (tells_more(more, names)) names = std::move(more);
-  };
   bool is_first_of_joined = true;
   for (const EntryName& axis : axes_of(whole)) {
     if (!tells_apart(whole, axis, place)) continue;
     if (axis.second == SetupKind::joined && std::exchange(is_first_of_joined, false))
-      add([](const Cells& cells) { return joined_as(cells); });
-    add([&](const Cells& cells) {
-      const auto text = common_text(cells, axis);
-      return text.empty() ? "no " + axis.first : fmt::format("{} {}", axis.first, text);
-    });
+      add_what_tells(names, [&](std::size_t i) { return joined_as(own[i]); });
+    add_what_tells(names, [&](std::size_t i) { return with_name(axis, common_text(own[i], axis)); });
   }
   return names;
 }

@@ -190,7 +190,6 @@ Residual residual(const Breakdown& baseline, const Breakdown& other) {
   const Parts& a = baseline.mean;
   const Parts& b = other.mean;
   Residual result;
-  result.cell = other.cell;
   result.epoch_s = steps * b.total();
   result.residual_s = beyond(b.total(), a.total());
   result.exposed_transfer_s = beyond(b.exposed_transfer, a.exposed_transfer);
@@ -199,9 +198,6 @@ Residual residual(const Breakdown& baseline, const Breakdown& other) {
   result.slower_kernels_s = beyond(b.compute(), a.compute());
   result.rest_s = beyond(b.copy + b.other, a.copy + a.other);
   result.communication_s = steps * other.communication_total;
-  result.data_bound = is_data_bound(baseline);
-  result.baseline_data_wait = a.total() > 0 ? a.data_wait / a.total() : 0;
-  result.loader_images_per_s = baseline.loader_images_per_s;
   return result;
 }
 

@@ -65,7 +65,6 @@ inline constexpr double kLoaderFastEnough = 1.5;
 /// part is that phase with N workers minus the same phase of the baseline over N. The parts add up to the
 /// residual.
 struct Residual {
-  const Cell* cell = nullptr;
   double epoch_s = 0;     ///< T(N), by the ledger
   double residual_s = 0;  ///< T(N) - T(1)/N
   double exposed_transfer_s = 0;
@@ -74,10 +73,7 @@ struct Residual {
   double slower_kernels_s =
       0;              ///< compute beyond the baseline's over N: smaller batches, shared caches and cores
   double rest_s = 0;  ///< copy and other
-  double communication_s = 0;      ///< total, for comparison: the residual is often mistaken for it
-  bool data_bound = false;         ///< of the baseline; then the residual must not be called communication
-  double baseline_data_wait = 0;   ///< part of its step
-  double loader_images_per_s = 0;  ///< the baseline's ceiling
+  double communication_s = 0;  ///< total, for comparison: the residual is often mistaken for it
 };
 
 /// Requires  both are from measured cells that compare() allows

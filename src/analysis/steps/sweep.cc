@@ -231,13 +231,4 @@ std::vector<Sweep> sweeps(std::span<const Cell> cells) {
   return all;
 }
 
-const Sweep* best_of(std::span<const Sweep> sweeps, std::string_view subject) {
-  const auto rate = [](const Sweep& sweep) { return sweep.points[*sweep.best].cell->images_per_s.median; };
-  const Sweep* best = nullptr;
-  for (const Sweep& sweep : sweeps)
-    if (sweep.subject == subject && sweep.best && (best == nullptr || rate(sweep) > rate(*best)))
-      best = &sweep;
-  return best;
-}
-
 }  // namespace paceline::analysis

@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "analysis/compare/cell.h"
@@ -58,9 +57,6 @@ struct Sweep {
 /// the other points stay off the curve, and their verdict has the reason. For a model without sweep cells,
 /// cells with one worker of other kinds are used if they have at least two batches.
 [[nodiscard]] std::vector<Sweep> sweeps(std::span<const Cell> cells);
-
-/// The sweep of a model with the highest throughput; null if nothing of it was measured.
-[[nodiscard]] const Sweep* best_of(std::span<const Sweep> sweeps, std::string_view subject);
 
 /// Index of the smallest batch within kKneeTolerance of the best throughput.
 ///

@@ -87,15 +87,11 @@ class Sampled {
     return baseline_.has_spread() && cell_.has_spread() &&
            std::ranges::all_of(alone_.terms, [](const auto& term) { return term.cell.has_spread(); });
   }
-  [[nodiscard]] std::size_t fewest() const {
-    std::size_t fewest = std::min(baseline_.size(), cell_.size());
-    for (const auto& term : alone_.terms) fewest = std::min(fewest, term.cell.size());
-    return fewest;
-  }
-  [[nodiscard]] std::size_t most() const {
-    std::size_t most = std::max(baseline_.size(), cell_.size());
-    for (const auto& term : alone_.terms) most = std::max(most, term.cell.size());
-    return most;
+  /// Repeats of each cell.
+  [[nodiscard]] std::vector<std::size_t> repeats() const {
+    std::vector<std::size_t> numbers{baseline_.size(), cell_.size()};
+    for (const auto& term : alone_.terms) numbers.push_back(term.cell.size());
+    return numbers;
   }
 
  private:
@@ -150,8 +146,9 @@ void add_intervals(EfficiencyLoss& loss, const Sampled& sampled, double share) {
     figure.high = figure.seconds + half;
   }
   if (loss.repeats >= kFewestRepeats) return;
-  for (std::size_t first = 0; first < sampled.most(); ++first)
-    for (std::size_t second = 0; second < sampled.most(); ++second) {
+  const std::size_t most = std::ranges::max(sampled.repeats());
+  for (std::size_t first = 0; first < most; ++first)
+    for (std::size_t second = 0; second < most; ++second) {
       const auto losses = losses_of(sampled.lines([&](const SampledCell& cell) {
         return cell.repeat(&cell == &sampled.cell() ? first : second).lines();
       }),
@@ -212,7 +209,7 @@ EfficiencyLoss efficiency_loss(const Cell& baseline, const Cell& cell, Mode mode
   loss.step_s = lines.cell.total();
   loss.lines = lines.cell;
   loss.alone_compute_s = lines.alone_compute_s;
-  loss.repeats = sampled.fewest();
+  loss.repeats = std::ranges::min(sampled.repeats());
   loss.batch_is_in_sharing = !sampled.knows_alone();
   const auto& measured = sampled.cell();
   loss.jitter_is_in_other = !measured.all([](const SampledSteps& one) { return one.knows_jitter(); });

@@ -8,6 +8,8 @@
 #include <functional>
 #include <utility>
 
+#include "base/text.h"
+
 namespace paceline::analysis {
 namespace {
 
@@ -109,10 +111,7 @@ std::string taken(NamedValues& values, const std::string& option) {
 }
 
 std::string joined(const NamedValues& values) {
-  std::string text;
-  for (const auto& [option, value] : values)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", option, value);
-  return text;
+  return base::joined(values, ", ", [](const auto& one) { return one.first + " " + one.second; });
 }
 
 std::size_t place_of(const std::vector<std::string>& all, const std::string& one) {

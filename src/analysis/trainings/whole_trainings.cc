@@ -16,11 +16,11 @@ using measure::EpochRecord;
 using measure::Record;
 
 /// The mean of a figure over the seeds; nullopt if a seed lacks it.
-template <typename Get>
-std::optional<double> mean_of(const std::vector<const EpochRecord*>& seeds, Get get) {
+template <typename Figure>
+std::optional<double> mean_of(const std::vector<const EpochRecord*>& seeds, Figure EpochRecord::*member) {
   double sum = 0;
   for (const EpochRecord* epoch : seeds) {
-    const std::optional<double> figure = get(*epoch);
+    const std::optional<double> figure = epoch->*member;
     if (!figure || !std::isfinite(*figure)) return std::nullopt;
     sum += *figure;
   }
@@ -34,10 +34,7 @@ std::vector<CourseEpoch> epochs_of(std::span<const Record* const> seeds) {
   std::vector<CourseEpoch> epochs;
   for (const auto& [updates, of_seeds] : by_updates) {
     if (of_seeds.size() != seeds.size()) continue;
-    const auto mean = [&of_seeds = of_seeds](auto member) {
-      return mean_of(of_seeds,
-                     [&](const EpochRecord& epoch) { return std::optional<double>(epoch.*member); });
-    };
+    const auto mean = [&of_seeds = of_seeds](auto member) { return mean_of(of_seeds, member); };
     epochs.push_back({.updates = updates,
                       .epochs = epochs_done(*seeds.front(), *of_seeds.front()),
                       .train_loss = mean(&EpochRecord::train_loss).value_or(std::nan("")),

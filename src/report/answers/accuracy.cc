@@ -45,15 +45,11 @@ std::string text_about_large(const Convergence& result) {
   if (!result.large) return "";
   const Variant& large = result.variants[*result.large];
   if (!large.to_baseline) return "";
+  const std::string batch = integer(large.cell->global_batch);
+  if (large.to_baseline->is_noise()) return fmt::format("Batch {} shows no difference beyond noise.", batch);
   const double change = large.to_baseline->value;
-  std::string said =
-      large.to_baseline->is_noise()
-          ? fmt::format("Batch {} shows no difference beyond noise.", integer(large.cell->global_batch))
-          : fmt::format("Batch {} {} {} in {}", integer(large.cell->global_batch),
-                        change < 0 ? "loses" : "gains", points_of_difference(change),
-                        epochs_text(large.epochs));
-  if (large.to_baseline->is_noise()) return said;
-  return said + text_about_returned(result) + ".";
+  return fmt::format("Batch {} {} {} in {}{}.", batch, change < 0 ? "loses" : "gains",
+                     points_of_difference(change), epochs_text(large.epochs), text_about_returned(result));
 }
 
 /// The x axis of a plot of convergence.

@@ -23,22 +23,21 @@ using measure::Record;
 
 Answer accuracy_reached(const Record& record, const Evaluation& result) {
   const auto& evaluation = *record.evaluation;
-  Answer answer{.id = "best",
-                .certainty = record.data.synthetic ? Certainty::careful : Certainty::decided,
-                .chip = record.data.synthetic ? "drawn data" : "",
-                .figure = fmt::format("{} of {} {} images are right.", percent(result.top_1.value),
-                                      integer(evaluation.samples), evaluation.part),
-                .value = result.top_1.value,
-                .low = result.top_1.low,
-                .high = result.top_1.high,
-                .n = static_cast<int>(evaluation.samples),
-                .evidence = kConfusion};
-  answer.sentence = fmt::format("95 % interval: {:.1f} to {}. {}, after {} updates.", 100 * result.top_1.low,
-                                percent(result.top_1.high),
-                                std::filesystem::path(evaluation.checkpoint).filename().string(),
-                                integer(evaluation.updates));
-  answer.records.push_back(record.id);
-  return answer;
+  return {.id = "best",
+          .certainty = record.data.synthetic ? Certainty::careful : Certainty::decided,
+          .chip = record.data.synthetic ? "drawn data" : "",
+          .figure = fmt::format("{} of {} {} images are right.", percent(result.top_1.value),
+                                integer(evaluation.samples), evaluation.part),
+          .sentence = fmt::format("95 % interval: {:.1f} to {}. {}, after {} updates.",
+                                  100 * result.top_1.low, percent(result.top_1.high),
+                                  std::filesystem::path(evaluation.checkpoint).filename().string(),
+                                  integer(evaluation.updates)),
+          .value = result.top_1.value,
+          .low = result.top_1.low,
+          .high = result.top_1.high,
+          .n = static_cast<int>(evaluation.samples),
+          .evidence = kConfusion,
+          .records = {record.id}};
 }
 
 Answer worst_class(const Evaluation& result) {

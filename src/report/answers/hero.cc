@@ -117,9 +117,8 @@ Figure::View speedups(const Subject& subject, analysis::Mode mode) {
     cores = group.baseline->record().environment.cores * analysis::nodes(group.baseline->record());
     Series series{.name = fmt::format("batch {}{}", group.batch, behind(group.setup))};
     for (const auto& row : group.rows) {
-      if (!row.has_ratios && !row.is_baseline) continue;
-      series.points.push_back(
-          point_of(row.cell->workers, row.is_baseline ? analysis::exactly(1) : row.speedup, *row.cell));
+      if (!row.has_ratios) continue;
+      series.points.push_back(point_of(row.cell->workers, row.speedup, *row.cell));
       mark_above_ideal(series.points.back(), row);
       most = std::max(most, static_cast<double>(row.cell->workers) / group.baseline->workers);
       if (row.cell->oversubscribed || row.is_baseline || row.speedup.median <= best_speedup) continue;

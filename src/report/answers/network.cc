@@ -104,14 +104,10 @@ std::string finding_of_network(const std::optional<analysis::Bandwidth>& best, d
 /// The operating point, or if it sends nothing the fastest cell whose transfers were timed, also one that is
 /// not recommended; null if there is none.
 const analysis::Cell* fastest_that_sends(const Subject& subject) {
-  const auto sends = [](const analysis::Cell* cell) {
-    return cell != nullptr && cell->workers > 1 && cell->is_measured() && analysis::bandwidth(*cell);
-  };
-  if (sends(subject.best())) return subject.best();
-  for (const analysis::Cell* cell : subject.point.eligible)
-    if (sends(cell)) return cell;
-  for (const analysis::Cell* cell : subject.cells.cells)
-    if (sends(cell)) return cell;
+  // The operating point is the first that is eligible.
+  for (const auto* cells : {&subject.point.eligible, &subject.cells.cells})
+    for (const analysis::Cell* cell : *cells)
+      if (analysis::bandwidth(*cell)) return cell;
   return nullptr;
 }
 

@@ -95,9 +95,8 @@ Figure::View view_of(const Subject& subject, Mode mode) {
     Series series{.name = fmt::format("{} batch {}{}", mode == Mode::weak ? "local" : "global", group.batch,
                                       behind(group.setup))};
     for (const auto& row : group.rows) {
-      if (!row.has_ratios && !row.is_baseline) continue;
-      const auto efficiency = row.is_baseline ? analysis::exactly(1) : row.efficiency;
-      series.points.push_back(point_of(row.cell->workers, analysis::scaled(efficiency, 100), *row.cell));
+      if (!row.has_ratios) continue;
+      series.points.push_back(point_of(row.cell->workers, analysis::scaled(row.efficiency, 100), *row.cell));
       mark_above_ideal(series.points.back(), row);
       if (row.cell->workers != subject.best()->workers || row.is_baseline) continue;
       least = std::min(least, row.efficiency.median);

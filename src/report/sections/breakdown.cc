@@ -185,6 +185,7 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
   for (const ScalingGroup& group : groups) {
     if (group.baseline == nullptr) continue;
     const Breakdown baseline = analysis::breakdown(*group.baseline);
+    const bool is_data_bound = analysis::is_data_bound(baseline);
     for (const ScalingRow& row : group.rows) {
       if (row.is_baseline || !row.has_ratios) continue;
       const Residual split = analysis::residual(baseline, analysis::breakdown(*row.cell));
@@ -200,7 +201,7 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
                                    value(split.rest_s),
                                    value(split.communication_s)};
       cells[1] = with_mark(std::move(cells[1]), marks_of(row));
-      if (split.data_bound) cells[4] = with_mark(std::move(cells[4]), "data-bound");
+      if (is_data_bound) cells[4] = with_mark(std::move(cells[4]), "data-bound");
       table.rows.push_back(std::move(cells));
       shown.push_back(row.cell);
       footnotes.explain(row);
@@ -208,12 +209,13 @@ std::optional<Table> residual_table(const std::string& id, const std::string& ti
         footnotes.add(
             fmt::format("{} against its baseline: {}; another run may split the residual otherwise.",
                         row.cell->label, few));
-      if (split.data_bound)
+      if (is_data_bound)
         footnotes.add(fmt::format(
             "data-bound: the baseline at batch {} waits for data {} of its step, its loader could give {} "
             "images/s; the residual must not be called communication.",
-            group.batch, percent(split.baseline_data_wait),
-            split.loader_images_per_s > 0 ? number(split.loader_images_per_s) : "an unknown number of"));
+            group.batch, percent(baseline.mean.data_wait / baseline.mean.total()),
+            baseline.loader_images_per_s > 0 ? number(baseline.loader_images_per_s)
+                                             : "an unknown number of"));
     }
   }
   if (table.rows.empty()) return std::nullopt;

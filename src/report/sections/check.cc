@@ -29,9 +29,9 @@ TableCell corrected_cell(const Finding& finding) {
   return cell;
 }
 
-Table findings_table(const Result& result) {
+Table findings_table(const Result& result, const char* id) {
   Table shown{
-      .id = "check-findings",
+      .id = id,
       .title = "Printed and corrected",
       .definition =
           "Error: contradicts itself, or follows from a known mistake. Warning: may be wrong, or is weaker than it "
@@ -114,7 +114,7 @@ Section check_section(const table::Table& table) {
   const auto result = check::check_table(table);
   Section section{.id = "check", .title = "What holds, and what does not"};
   section.blocks.emplace_back(verdict_on_result(result, "this table"));
-  if (!result.findings.empty()) section.blocks.emplace_back(findings_table(result));
+  if (!result.findings.empty()) section.blocks.emplace_back(findings_table(result, "check-findings"));
   add_block(section.blocks, speedup_plot(table, result));
   std::map<std::string, std::vector<std::string>> by_missing;
   for (const auto& one : result.not_checked) by_missing[one.missing].push_back(one.rule);
@@ -132,9 +132,7 @@ std::optional<Section> check_section(std::span<const measure::Record> records) {
   if (result.number_of(Severity::error) + result.number_of(Severity::warning) == 0) return std::nullopt;
   Section section{.id = "check-records", .title = "What holds, and what does not"};
   section.blocks.emplace_back(verdict_on_result(result, "these records"));
-  auto shown = findings_table(result);
-  shown.id = "check-records-findings";
-  section.blocks.emplace_back(std::move(shown));
+  section.blocks.emplace_back(findings_table(result, "check-records-findings"));
   return section;
 }
 

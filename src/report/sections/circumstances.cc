@@ -98,11 +98,9 @@ Table circumstances_table(const Conclusions& conclusions) {
         wall += record->window.wall_s;
         if (record->window.others_cores) others = std::max(others.value_or(0), *record->window.others_cores);
       }
-      for (const double number :
-           {static_cast<double>(cell.records.size()), static_cast<double>(cell.record().window.warmup_steps),
-            static_cast<double>(cell.steps_measured), wall})
-        row.push_back(value(number));
-      row.push_back(value(others, "not known: a window under one second"));
+      row.insert(row.end(), {value(cell.records.size()), value(cell.record().window.warmup_steps),
+                             value(cell.steps_measured), value(wall),
+                             value(others, "not known: a window under one second")});
     }
     table.rows.push_back(std::move(row));
   }

@@ -83,22 +83,21 @@ constexpr const char* kWaysDefinition =
 
 Paragraph verdict_on_ways(const TrainingLayouts& one) {
   const ProcessLayout& best = one.layouts[one.fastest];
-  std::string others;
+  std::vector<std::string> others;
   bool is_decided = true;
   std::vector<const analysis::Cell*> cells;
-  for (const ProcessLayout& layout : one.layouts) cells.push_back(layout.cell);
-  for (std::size_t i = 0; i < one.layouts.size(); ++i) {
-    if (i == one.fastest) continue;
-    const ProcessLayout& layout = one.layouts[i];
-    others +=
-        fmt::format("{}{} {} times as long{}", others.empty() ? "" : ", ", layout.name,
-                    with_interval(layout.longer, Format::fixed2), layout.is_slower() ? "" : " (not decided)");
+  for (const ProcessLayout& layout : one.layouts) {
+    cells.push_back(layout.cell);
+    if (&layout == &best) continue;
+    others.push_back(fmt::format("{} {} times as long{}", layout.name,
+                                 with_interval(layout.longer, Format::fixed2),
+                                 layout.is_slower() ? "" : " (not decided)"));
     is_decided = is_decided && layout.is_slower();
   }
   const std::string text =
       fmt::format("{}: {} {}, {} a step; {}{}.", one.label, best.name,
                   is_decided ? "is the fastest" : "had the shortest step", duration(best.cell->step_s.median),
-                  others, in_brackets(doubts_about(cells)));
+                  fmt::join(others, ", "), in_brackets(doubts_about(cells)));
   return is_decided ? finding(text) : plain(text);
 }
 

@@ -51,10 +51,16 @@ TableCell difference_of(const SearchResult& result, const SearchTrial& trial) {
           .high = 100 * (difference.value + difference.standard_error)};
 }
 
-Table trials_table(const SearchResult& result) {
+/// What distinguishes one of several searches.
+struct Told {
+  std::string id;       ///< of its table
+  std::string subject;  ///< "resnet8-cifar on cifar10: "; empty for the only one
+};
+
+Table trials_table(const SearchResult& result, const Told& told) {
   Table table{
-      .id = "search",
-      .title = "Configurations, the best on validation first",
+      .id = told.id,
+      .title = told.subject + "Configurations, the best on validation first",
       .definition = kSearchDefinition,
       .columns = {{.key = "configuration", .label = "configuration"},
                   {.key = "epochs", .label = "epochs", .format = Format::integer},
@@ -85,10 +91,10 @@ Table trials_table(const SearchResult& result) {
 
 /// Validation accuracy by two options, such as batch and learning rate. The best is marked as such only if no
 /// other ties with it.
-Heatmap accuracy_map(const SearchResult& result, const analysis::SearchGrid& grid) {
+Heatmap accuracy_map(const SearchResult& result, const analysis::SearchGrid& grid, const std::string& id) {
   const auto& best = result.trials.front();
   const bool is_alone = std::ranges::none_of(result.trials, [](const auto& trial) { return trial.ties(); });
-  Heatmap map{.id = "search-grid",
+  Heatmap map{.id = id,
               .finding = fmt::format("Validation accuracy by {} and {}{}", grid.row_option,
                                      grid.column_option, behind(grid.others)),
               .note = fmt::format(
@@ -120,9 +126,9 @@ Heatmap accuracy_map(const SearchResult& result, const analysis::SearchGrid& gri
   return map;
 }
 
-Plot curves(const SearchResult& result) {
-  Plot plot{.id = "search-epochs",
-            .title = "Validation accuracy over epochs",
+Plot curves(const SearchResult& result, const Told& told) {
+  Plot plot{.id = told.id + "-epochs",
+            .title = told.subject + "Validation accuracy over epochs",
             .caption = "Means over seeds. A curve ends where its configuration was dropped.",
             .x = {.label = "epoch"},
             .y = {.label = "validation accuracy", .unit = "%"}};
@@ -168,12 +174,6 @@ std::string answer(const SearchResult& result) {
                      text_about_test(result));
 }
 
-/// What distinguishes one of several searches.
-struct Told {
-  std::string id;       ///< of its table
-  std::string subject;  ///< "resnet8-cifar on cifar10: "; empty for the only one
-};
-
 void add_search(Section& section, const SearchResult& result, const Told& told) {
   if (result.stopped > 0)
     section.blocks.push_back(
@@ -183,21 +183,13 @@ void add_search(Section& section, const SearchResult& result, const Told& told) 
       result.best != nullptr
           ? finding(told.subject + answer(result))
           : warning(told.subject + "Every configuration failed: see the reasons below the table."));
-  auto table = trials_table(result);
-  table.id = told.id;
-  table.title = told.subject + table.title;
-  section.blocks.push_back(std::move(table));
-  const auto grids = analysis::grids(result);
-  for (const auto& grid : grids) {
-    auto shown = accuracy_map(result, grid);
-    shown.id = fmt::format("{}-grid{}", told.id,
-                           &grid == grids.data() ? "" : "-" + std::to_string(&grid - grids.data() + 1));
-    section.blocks.push_back(std::move(shown));
+  section.blocks.push_back(trials_table(result, told));
+  int number = 0;
+  for (const auto& grid : analysis::grids(result)) {
+    const std::string suffix = ++number == 1 ? "" : fmt::format("-{}", number);
+    section.blocks.push_back(accuracy_map(result, grid, told.id + "-grid" + suffix));
   }
-  auto plot = curves(result);
-  plot.id = told.id + "-epochs";
-  plot.title = told.subject + plot.title;
-  if (!plot.series.empty()) section.blocks.push_back(std::move(plot));
+  if (auto plot = curves(result, told); !plot.series.empty()) section.blocks.push_back(std::move(plot));
   if (result.epochs_trained < result.epochs_of_grid)
     section.blocks.push_back(plain(fmt::format(
         "{}{} epochs were trained in all; each configuration to the end of the longest would have been {}.",

@@ -112,16 +112,12 @@ std::optional<Table> loader_table(const Conclusions& conclusions) {
     const auto ledger = analysis::breakdown(cell);
     const auto use = analysis::loader_use(ledger);
     if (!use.ready) continue;
-    auto& row = table.rows.emplace_back();
-    row = {with_mark(words(cell.name()), marks_of(cell)),
-           value(use.used_images_per_s),
-           use.ceiling_images_per_s > 0 ? value(use.ceiling_images_per_s) : missing("no time was spent"),
-           value(use.images_per_s_a_core, "no time was spent"),
-           value(*use.ready),
-           value(*use.queue),
-           value(*use.waited_share),
-           value(ledger.mean.data_wait / ledger.mean.total()),
-           words(verdict_on_loader(ledger))};
+    table.rows.push_back(
+        {with_mark(words(cell.name()), marks_of(cell)), value(use.used_images_per_s),
+         use.ceiling_images_per_s > 0 ? value(use.ceiling_images_per_s) : missing("no time was spent"),
+         value(use.images_per_s_a_core, "no time was spent"), value(*use.ready), value(*use.queue),
+         value(*use.waited_share), value(ledger.mean.data_wait / ledger.mean.total()),
+         words(verdict_on_loader(ledger))});
     footnotes.explain(cell);
   }
   if (table.rows.empty()) return std::nullopt;

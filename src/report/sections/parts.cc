@@ -230,8 +230,7 @@ std::string beside_others(measure::Disturbance disturbance) {
 }
 
 std::string doubts_about(const std::vector<const analysis::Cell*>& cells) {
-  std::vector<std::string> doubts{fewest_repeats(cells)};
-  doubts.push_back(beside_others(worst_of(cells)));
+  std::vector<std::string> doubts{fewest_repeats(cells), beside_others(worst_of(cells))};
   std::erase(doubts, "");
   return fmt::format("{}", fmt::join(doubts, ", "));
 }

@@ -149,24 +149,22 @@ std::vector<RowOfGroup> rows_with_ratios(std::span<const ScalingGroup> groups) {
   return rows;
 }
 
-/// If a batch was measured twice with the same number of workers, for example by two versions, a single line
-/// through both would be vertical. So each gets its own line, and the text names it.
-std::vector<std::string> texts_of(const std::vector<RowOfGroup>& rows) {
+using NamedLines = std::map<std::pair<int, std::string>, std::vector<RowOfGroup>>;
+
+/// The rows as lines of a plot, by workers, or with 0 for all of them. If a batch was measured twice with the
+/// same number of workers, for example by two versions, a single line through both would be vertical. So each
+/// gets its own line, and the text names it.
+NamedLines named_lines(const std::vector<RowOfGroup>& rows, bool by_workers) {
   std::vector<const analysis::Cell*> cells;
   std::vector<std::pair<std::int64_t, std::int64_t>> places;
   for (const RowOfGroup& one : rows) {
     cells.push_back(one.row->cell);
     places.emplace_back(one.group->batch, one.row->cell->workers);
   }
-  return analysis::cell_labels(cells, places);
-}
-
-/// The rows of a group as named lines of a plot.
-std::map<std::string, std::vector<RowOfGroup>> lines_of_group(const ScalingGroup& group) {
-  const auto rows = rows_with_ratios({&group, 1});
-  const auto texts = texts_of(rows);
-  std::map<std::string, std::vector<RowOfGroup>> lines;
-  for (std::size_t i = 0; i < rows.size(); ++i) lines[texts[i]].push_back(rows[i]);
+  const auto texts = analysis::cell_labels(cells, places);
+  NamedLines lines;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    lines[{by_workers ? cells[i]->workers : 0, texts[i]}].push_back(rows[i]);
   return lines;
 }
 
@@ -179,9 +177,9 @@ Plot scaling_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
             .y = {.label = weak ? "scaled speedup" : "speedup"}};
   double most = 1, fewest = 0;
   for (const ScalingGroup& group : groups)
-    for (const auto& [text, rows] : lines_of_group(group)) {
+    for (const auto& [key, rows] : named_lines(rows_with_ratios({&group, 1}), false)) {
       Series series{.name = fmt::format("{} batch {}{}{}", weak ? "local" : "global", group.batch,
-                                        behind(text_about_group(group)), behind(text))};
+                                        behind(text_about_group(group)), behind(key.second))};
       for (const auto& [of_group, row] : rows) {
         const double workers = row->cell->workers;
         most = std::max(most, workers);
@@ -199,19 +197,14 @@ Plot scaling_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   return plot;
 }
 
-/// The rows of one model as lines by workers, each cell once.
-std::map<std::pair<int, std::string>, std::vector<RowOfGroup>> lines_by_workers(
-    const std::vector<ScalingGroup>& groups, const std::string& subject) {
+/// The rows of one model, each cell once.
+std::vector<RowOfGroup> rows_of_subject(const std::vector<ScalingGroup>& groups, const std::string& subject) {
   auto rows = rows_with_ratios(groups);
   std::set<const analysis::Cell*> seen;
   std::erase_if(rows, [&](const RowOfGroup& one) {
     return one.group->subject != subject || !seen.insert(one.row->cell).second;
   });
-  const auto texts = texts_of(rows);
-  std::map<std::pair<int, std::string>, std::vector<RowOfGroup>> lines;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    lines[{rows[i].row->cell->workers, texts[i]}].push_back(rows[i]);
-  return lines;
+  return rows;
 }
 
 /// Seconds for all training images against the batch, a line for each number of workers.
@@ -227,7 +220,7 @@ Plot epoch_plot(const std::vector<ScalingGroup>& groups, Mode mode) {
   for (const ScalingGroup& group : groups) subjects.insert(group.subject);
   long left_out = 0;
   for (const std::string& subject : subjects)
-    for (const auto& [key, line] : lines_by_workers(groups, subject)) {
+    for (const auto& [key, line] : named_lines(rows_of_subject(groups, subject), true)) {
       const auto& first = line.front().row->cell->record();
       Series series{.name = workers_on_cores(*line.front().row->cell) + behind(subject) + behind(key.second)};
       for (const auto& [group, row] : line) {
@@ -259,7 +252,7 @@ std::string doubts(const analysis::Cell& cell, const analysis::Cell& before) {
 /// States whether more workers ever made it slower. If one of the two has few repeats, its interval is over
 /// steps only and says little about another run.
 void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode mode) {
-  for (const auto& [text, rows] : lines_of_group(group)) {
+  for (const auto& [key, rows] : named_lines(rows_with_ratios({&group, 1}), false)) {
     const analysis::Cell* before = nullptr;
     for (const RowOfGroup& one : rows) {
       const analysis::Cell& cell = *one.row->cell;
@@ -271,9 +264,9 @@ void remark_slower(std::vector<Block>& blocks, const ScalingGroup& group, Mode m
             fmt::format("{} {} slower than {} at {} batch {}{}: {} against {} images/s{}.{}",
                         counted(cell.workers, "worker"), is_known ? "are" : "seemed", before->workers,
                         mode == Mode::weak ? "local" : "global", group.batch,
-                        behind(text_about_group(group)) + behind(text), number(cell.images_per_s.median),
-                        number(before->images_per_s.median), in_brackets(doubts(cell, *before)),
-                        text_about_emulation(cell))));
+                        behind(text_about_group(group)) + behind(key.second),
+                        number(cell.images_per_s.median), number(before->images_per_s.median),
+                        in_brackets(doubts(cell, *before)), text_about_emulation(cell))));
       before = &cell;
     }
   }

@@ -112,7 +112,7 @@ TEST(Residual, IsTheSumOfWhatExplainsIt) {
   EXPECT_NEAR(split.data_wait_s, 2, 1e-9);          // 200 x (0.015 - 0.005)
   EXPECT_NEAR(split.slower_kernels_s, 20, 1e-9);    // 200 x (1.31 - 1.21)
   EXPECT_NEAR(split.rest_s, 0.2, 1e-9);             // 200 x (0.006 - 0.005)
-  EXPECT_FALSE(split.data_bound);
+  EXPECT_FALSE(is_data_bound(breakdown(cells[0])));
 }
 
 TEST(Residual, IsOfTheSameImagesHoweverManyTheBatchesDrop) {

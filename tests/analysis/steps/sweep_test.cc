@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <span>
+#include <string_view>
 
 #include "analysis/compare/cell.h"
 #include "analysis/steps/scaling.h"
@@ -21,6 +23,16 @@ std::optional<Sweep> sweep(const std::vector<Cell>& cells) {
   auto all = sweeps(cells);
   EXPECT_LE(all.size(), 1U);
   return all.empty() ? std::nullopt : std::optional(std::move(all.front()));
+}
+
+/// The sweep of a model with the highest throughput; null if nothing of it was measured.
+const Sweep* best_of(std::span<const Sweep> sweeps, std::string_view subject) {
+  const auto rate = [](const Sweep& sweep) { return sweep.points[*sweep.best].cell->images_per_s.median; };
+  const Sweep* best = nullptr;
+  for (const Sweep& sweep : sweeps)
+    if (sweep.subject == subject && sweep.best && (best == nullptr || rate(sweep) > rate(*best)))
+      best = &sweep;
+  return best;
 }
 
 golden::Run at(std::int64_t batch, double images_per_s) {
