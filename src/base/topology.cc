@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -38,13 +37,10 @@ std::string first_line_or_empty(const std::filesystem::path& path) {
   return line;
 }
 
-/// Parses the number at `at`, and moves `at` past it.
-std::optional<int> take_number(const char*& at, const char* end) {
-  int number = 0;
-  const auto [next, error] = std::from_chars(at, end, number);
-  if (error != std::errc() || number < 0 || number >= kMostCores) return std::nullopt;
-  at = next;
-  return number;
+/// Takes the number of a core or a node off the beginning of `text`.
+std::optional<int> take_core(std::string_view& text) {
+  const auto number = take_number<int>(text);
+  return number && *number >= 0 && *number < kMostCores ? number : std::nullopt;
 }
 
 struct FreeTopology {
@@ -133,20 +129,20 @@ std::string text_about_wishes(const std::vector<std::vector<int>>& cores,
 
 std::optional<std::vector<int>> parse_core_list(const std::string& text) {
   std::vector<int> cores;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at != end) {
-    const auto first = take_number(at, end);
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto first = take_core(rest);
     if (!first) return std::nullopt;
     int last = *first;
-    if (at != end && *at == '-') {
-      const auto to = take_number(++at, end);
+    if (rest.starts_with('-')) {
+      rest.remove_prefix(1);
+      const auto to = take_core(rest);
       if (!to || *to < *first) return std::nullopt;
       last = *to;
     }
     for (int core = *first; core <= last; ++core) cores.push_back(core);
-    if (at == end) break;
-    if (*at++ != ',' || at == end) return std::nullopt;
+    if (rest.empty()) break;
+    if (!rest.starts_with(',') || rest.size() == 1) return std::nullopt;
+    rest.remove_prefix(1);
   }
   return cores;
 }
@@ -158,8 +154,8 @@ std::optional<PciLocality> pci_locality(const std::string& bus_id, const std::fi
   if (!cores || cores->empty()) return std::nullopt;
   PciLocality locality{.cores = *cores};
   const auto node = first_line_or_empty(devices / name / "numa_node");
-  const char* at = node.data();
-  locality.numa = take_number(at, at + node.size());  // -1: the machine has one node, or it is unknown
+  std::string_view number = node;
+  locality.numa = take_core(number);  // -1: the machine has one node, or it is unknown
   return locality;
 }
 
