@@ -44,17 +44,13 @@ std::optional<std::size_t> length_of_prefix(std::string_view line, std::string_v
       while (end < text.size() && belongs(text[end])) ++end;
       return end;
     };
-    const auto is_blank = [](char one) { return one == ' ' || one == '\t'; };
-    if (is_letter_or_digit(shape[i])) {
-      const auto end = run(line, at, is_letter_or_digit);
+    bool (*is_alike)(char) = is_letter_or_digit;
+    if (!is_alike(shape[i])) is_alike = [](char one) { return one == ' ' || one == '\t'; };
+    if (is_alike(shape[i])) {
+      const auto end = run(line, at, is_alike);
       if (end == at) return std::nullopt;
       at = end;
-      i = run(shape, i, is_letter_or_digit);
-    } else if (is_blank(shape[i])) {
-      const auto end = run(line, at, is_blank);
-      if (end == at) return std::nullopt;
-      at = end;
-      i = run(shape, i, is_blank);
+      i = run(shape, i, is_alike);
     } else {
       if (at >= line.size() || line[at] != shape[i]) return std::nullopt;
       ++at;
