@@ -141,9 +141,8 @@ void check_workers(const Study& study, Findings& findings) {
               row.text("steps"), epochs, *samples, *batch, *n, shown(expected)));
       continue;
     }
-    std::string names;
-    for (std::size_t k = 0; k < std::min(fit.size(), kListed); ++k)
-      names += fmt::format("{}{:g}", k > 0 ? ", " : "", fit[k]);
+    auto names = base::joined(fit | std::views::take(kListed), ", ",
+                              [](double number) { return fmt::format("{:g}", number); });
     if (fit.size() > kListed) names += fmt::format(" ... {:g}", fit.back());
     findings.add(
         Severity::error, {{i}, row.text("workers"), Figure{fit.front(), fit.front(), fit.back()}},
