@@ -1,7 +1,6 @@
 #include "data/image/dataset.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -208,7 +207,7 @@ void name_empty_classes(const ArrangedPart& train, const std::vector<std::string
     if (!has_some[c]) empty.push_back(names[c]);
   if (empty.empty()) return;
   notes.push_back(fmt::format("no training image is left of {}: {}",
-                              base::counted(empty.size(), "class", "classes"), fmt::join(empty, ", ")));
+                              base::counted(empty.size(), "class", "classes"), base::joined(empty, ", ")));
 }
 
 }  // namespace
