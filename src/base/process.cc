@@ -29,15 +29,8 @@ namespace fs = std::filesystem;
 /// cgroup v1 writes "no limit" as the largest multiple of a page; real limits are far below.
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
 
-std::optional<std::string> first_line_if_any(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  return line;
-}
-
 std::optional<std::int64_t> number(const fs::path& path) {
-  const auto line = first_line_if_any(path);
+  const auto line = first_line_of(path);
   if (!line || line->empty() || !(std::isdigit(line->front()) || line->front() == '-')) return std::nullopt;
   return std::strtoll(line->c_str(), nullptr, 10);
 }
@@ -95,7 +88,7 @@ void read_cpu_v1(const fs::path& folder, CgroupLimits& limits) {
 }
 
 void read_cpu_v2(const fs::path& folder, CgroupLimits& limits) {
-  const auto line = first_line_if_any(folder / "cpu.max");  // "150000 100000", or "max 100000"
+  const auto line = first_line_of(folder / "cpu.max");  // "150000 100000", or "max 100000"
   if (!line) return;
   std::istringstream words(*line);
   double quota = 0, period = 0;

@@ -9,12 +9,12 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/process.h"
 #include "base/text.h"
 
@@ -28,13 +28,6 @@ std::string kernel_name(std::string bus_id) {
   constexpr std::size_t kLength = 12;  // "0000:c1:00.0"; NVML's domain has eight digits
   if (bus_id.size() > kLength) bus_id = bus_id.substr(bus_id.size() - kLength);
   return bus_id.find('/') == std::string::npos ? lower_case(bus_id) : "";
-}
-
-std::string first_line_or_empty(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
 }
 
 /// Takes the number of a core or a node off the beginning of `text`.
@@ -150,10 +143,10 @@ std::optional<std::vector<int>> parse_core_list(const std::string& text) {
 std::optional<PciLocality> pci_locality(const std::string& bus_id, const std::filesystem::path& devices) {
   const auto name = kernel_name(bus_id);
   if (name.empty()) return std::nullopt;
-  const auto cores = parse_core_list(first_line_or_empty(devices / name / "local_cpulist"));
+  const auto cores = parse_core_list(first_line_of(devices / name / "local_cpulist").value_or(""));
   if (!cores || cores->empty()) return std::nullopt;
   PciLocality locality{.cores = *cores};
-  const auto node = first_line_or_empty(devices / name / "numa_node");
+  const auto node = first_line_of(devices / name / "numa_node").value_or("");
   std::string_view number = node;
   locality.numa = take_core(number);  // -1: the machine has one node, or it is unknown
   return locality;
