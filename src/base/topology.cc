@@ -104,10 +104,7 @@ std::string text_about_wishes(const std::vector<std::vector<int>>& cores,
   for (std::size_t worker = 0; worker < near.size(); ++worker) {
     if (near[worker].empty()) continue;
     ++wishes;
-    far += std::any_of(cores[worker].begin(), cores[worker].end(),
-                       [&](int core) { return !contains(near[worker], core); })
-               ? 1
-               : 0;
+    if (std::ranges::any_of(cores[worker], [&](int core) { return !contains(near[worker], core); })) ++far;
   }
   if (wishes == 0) return "";
   if (far == 0) return wishes == 1 ? ", near its GPU" : ", near their GPUs";
@@ -155,8 +152,7 @@ std::optional<PciLocality> pci_locality(const std::string& bus_id, const std::fi
 int Topology::usable() const { return usable_of(cores.size(), quota); }
 
 int Topology::physical_cores() const {
-  return static_cast<int>(
-      std::count_if(cores.begin(), cores.end(), [](const Core& core) { return core.sibling == 0; }));
+  return static_cast<int>(std::ranges::count(cores, 0, &Core::sibling));
 }
 
 Topology topology() {
@@ -203,8 +199,7 @@ CorePlan plan_cores(const Topology& topology, int workers, int threads,
     return plan;
   }
   std::vector<Core> in_order = topology.cores;
-  std::stable_sort(in_order.begin(), in_order.end(),
-                   [](const Core& a, const Core& b) { return a.sibling < b.sibling; });
+  std::ranges::stable_sort(in_order, {}, &Core::sibling);
   std::vector<Core> free = in_order;
   std::vector<std::vector<Core>> cores(plan.cores.size());
   const auto take_near = [&](auto is_wanted) {
