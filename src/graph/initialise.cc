@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "base/error.h"
@@ -157,8 +158,7 @@ Eigen eigen_of_symmetric(std::vector<double> a, int size) {
       }
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t i, std::size_t j) { return a[i * n + i] > a[j * n + j]; });
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t i) { return a[i * n + i]; });
   Eigen eigen;
   for (const std::size_t i : order) {
     eigen.values.push_back(a[i * n + i]);
@@ -180,10 +180,8 @@ int zero_last_gammas(Graph& graph) {
     for (const int input : node.inputs)
       depth[i] = std::max(depth[i], depth[static_cast<std::size_t>(input)] + 1);
     if (node.as<Add>() == nullptr) continue;
-    const auto deeper = [&](int a, int b) {
-      return depth[static_cast<std::size_t>(a)] < depth[static_cast<std::size_t>(b)];
-    };
-    const int branch = *std::max_element(node.inputs.begin(), node.inputs.end(), deeper);
+    const auto depth_of = [&](int input) { return depth[static_cast<std::size_t>(input)]; };
+    const int branch = *std::ranges::max_element(node.inputs, {}, depth_of);
     auto* norm = std::get_if<BatchNorm>(&graph.nodes[static_cast<std::size_t>(branch)].op);
     if (norm == nullptr) continue;
     norm->init = Init::zero;
