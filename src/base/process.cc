@@ -6,20 +6,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "base/descriptor.h"
 #include "base/file.h"
+#include "base/text.h"
 
 namespace paceline::base {
 namespace {
@@ -30,9 +28,9 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
 
 std::optional<std::int64_t> number(const fs::path& path) {
-  const auto line = first_line_of(path);
-  if (!line || line->empty() || !(std::isdigit(line->front()) || line->front() == '-')) return std::nullopt;
-  return std::strtoll(line->c_str(), nullptr, 10);
+  const auto line = first_line_of(path).value_or("");
+  std::string_view text = line;
+  return take_number<std::int64_t>(text);
 }
 
 /// The value behind `key` in a file of lines "key value".
@@ -166,10 +164,9 @@ char state_of_process(pid_t process) {
 
 std::optional<std::int64_t> ran_for_ns(pid_t process) {
   Bytes bytes;
-  const auto text = read_of_process(process, "/schedstat", bytes);  // "RAN WAITED TIMES"
-  std::int64_t ran = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ran);
-  return error == std::errc() && ran > 0 ? std::optional(ran) : std::nullopt;
+  auto text = read_of_process(process, "/schedstat", bytes);  // "RAN WAITED TIMES"
+  const auto ran = take_number<std::int64_t>(text);
+  return ran && *ran > 0 ? ran : std::nullopt;
 }
 
 }  // namespace paceline::base
