@@ -32,9 +32,8 @@ constexpr KnownModel kKnownModels[] = {
 };
 
 std::string plain_name(std::string_view name) {
-  std::string plain;
-  for (const char one : base::lower_case(name))
-    if (std::isalnum(static_cast<unsigned char>(one)) != 0) plain += one;
+  auto plain = base::lower_case(name);
+  std::erase_if(plain, [](unsigned char one) { return std::isalnum(one) == 0; });
   return plain;
 }
 
