@@ -77,10 +77,8 @@ void draw_uniformly(std::span<float> part, std::int64_t fan_in, base::Rng& rng) 
 
 /// weight [K, C, R, S]: filter i is 1 in the middle of channel i and 0 elsewhere, as long as both exist.
 void pass_on(const Parameter& parameter, std::span<float> weight) {
-  const auto filters = static_cast<std::size_t>(parameter.shape[0]);
-  const auto channels = static_cast<std::size_t>(parameter.shape[1]);
-  const auto height = static_cast<std::size_t>(parameter.shape[2]);
-  const auto width = static_cast<std::size_t>(parameter.shape[3]);
+  const auto length = [&](std::size_t i) { return static_cast<std::size_t>(parameter.shape[i]); };
+  const std::size_t filters = length(0), channels = length(1), height = length(2), width = length(3);
   const std::size_t taps = height * width, middle = height / 2 * width + width / 2;
   for (std::size_t i = 0; i < std::min(filters, channels); ++i) {
     std::ranges::fill(weight.subspan(i * channels * taps, channels * taps), 0.0f);
@@ -91,10 +89,8 @@ void pass_on(const Parameter& parameter, std::span<float> weight) {
 }  // namespace
 
 bool wants_whitening(const Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
-    const auto* conv = node.as<Conv2d>();
-    return conv != nullptr && conv->init == Init::whiten;
-  });
+  return std::ranges::any_of(graph.nodes,
+                             [](const Node& node) { return init_of_node(node) == Init::whiten; });
 }
 
 void whiten(const Graph& graph, const Layout& layout, std::span<const float> images,
