@@ -168,9 +168,8 @@ std::optional<Heads> find_heads(std::string_view text) {
     ++number;
     if (trimmed(line).empty()) continue;
     const bool is_first = passed == 0;
-    std::optional<Heads> heads;
     // A comment may hold the heads: "# epoch,loss".
-    if (may_have_key(line)) heads = heads_of(line);
+    auto heads = may_have_key(line) ? heads_of(line) : std::nullopt;
     const bool is_comment = trimmed(line).front() == '#';
     const bool fits = heads && has_figures_below(*heads, line, rest);
     // Lines of JSON and of markup have such words as well.
