@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -272,7 +273,6 @@ void Replacement::commit() {
 }
 
 std::filesystem::path cache_directory() {
-  namespace fs = std::filesystem;
   if (const auto own = variable("PACELINE_CACHE"); !own.empty()) return own;
   if (const auto xdg = variable("XDG_CACHE_HOME"); !xdg.empty()) return fs::path(xdg) / "paceline";
   if (const auto home = variable("HOME"); !home.empty()) return fs::path(home) / ".cache" / "paceline";
@@ -324,6 +324,12 @@ std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
        entry.increment(unreadable))
     entries.push_back(*entry);
   return entries;
+}
+
+std::optional<std::string> first_line_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  return std::getline(file, line) ? std::optional(line) : std::nullopt;
 }
 
 std::optional<std::int64_t> free_bytes(const std::filesystem::path& path) {

@@ -99,6 +99,9 @@ void require_directory_of(const std::filesystem::path& file, std::string_view op
 /// Free bytes on the disk of `path` or of its nearest existing parent; nothing if the system does not tell.
 [[nodiscard]] std::optional<std::int64_t> free_bytes(const std::filesystem::path& path);
 
+/// The first line of a file, such as one of /sys; nothing if it is empty or cannot be read.
+[[nodiscard]] std::optional<std::string> first_line_of(const std::filesystem::path& path);
+
 /// The whole file as bytes. Waits up to 10 s for the first data of a FIFO.
 ///
 /// Errors   Error(data) naming the path and the system's reason

@@ -6,20 +6,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "base/descriptor.h"
 #include "base/file.h"
+#include "base/text.h"
 
 namespace paceline::base {
 namespace {
@@ -29,17 +27,10 @@ namespace fs = std::filesystem;
 /// cgroup v1 writes "no limit" as the largest multiple of a page; real limits are far below.
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
 
-std::optional<std::string> first_line_if_any(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  return line;
-}
-
 std::optional<std::int64_t> number(const fs::path& path) {
-  const auto line = first_line_if_any(path);
-  if (!line || line->empty() || !(std::isdigit(line->front()) || line->front() == '-')) return std::nullopt;
-  return std::strtoll(line->c_str(), nullptr, 10);
+  const auto line = first_line_of(path).value_or("");
+  std::string_view text = line;
+  return take_number<std::int64_t>(text);
 }
 
 /// The value behind `key` in a file of lines "key value".
@@ -95,7 +86,7 @@ void read_cpu_v1(const fs::path& folder, CgroupLimits& limits) {
 }
 
 void read_cpu_v2(const fs::path& folder, CgroupLimits& limits) {
-  const auto line = first_line_if_any(folder / "cpu.max");  // "150000 100000", or "max 100000"
+  const auto line = first_line_of(folder / "cpu.max");  // "150000 100000", or "max 100000"
   if (!line) return;
   std::istringstream words(*line);
   double quota = 0, period = 0;
@@ -173,10 +164,9 @@ char state_of_process(pid_t process) {
 
 std::optional<std::int64_t> ran_for_ns(pid_t process) {
   Bytes bytes;
-  const auto text = read_of_process(process, "/schedstat", bytes);  // "RAN WAITED TIMES"
-  std::int64_t ran = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ran);
-  return error == std::errc() && ran > 0 ? std::optional(ran) : std::nullopt;
+  auto text = read_of_process(process, "/schedstat", bytes);  // "RAN WAITED TIMES"
+  const auto ran = take_number<std::int64_t>(text);
+  return ran && *ran > 0 ? ran : std::nullopt;
 }
 
 }  // namespace paceline::base

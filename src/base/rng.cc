@@ -36,10 +36,9 @@ std::uint32_t Rng::next_u32() {
   return block_[static_cast<std::size_t>(used_++)];
 }
 
-double Rng::uniform_f64() {
+std::uint64_t Rng::next_u64() {
   const std::uint64_t high = next_u32();
-  const std::uint64_t low = next_u32();
-  return static_cast<double>(((high << 32) | low) >> 11) * 0x1p-53;
+  return high << 32 | next_u32();
 }
 
 float Rng::normal() {

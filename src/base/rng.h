@@ -42,10 +42,12 @@ class Rng {
   Rng(std::uint64_t seed, Purpose purpose, std::uint64_t a = 0, std::uint64_t b = 0);
 
   std::uint32_t next_u32();
+  /// Two of these, the first in the upper half.
+  std::uint64_t next_u64();
   /// Uniform in [0, 1), 24 bits.
   float uniform() { return static_cast<float>(next_u32() >> 8) * 0x1p-24f; }
   /// Uniform in [0, 1), 53 bits.
-  double uniform_f64();
+  double uniform_f64() { return static_cast<double>(next_u64() >> 11) * 0x1p-53; }
   /// Uniform in [0, n), n >= 1; no modulo bias beyond 2^-32.
   std::uint32_t below(std::uint32_t n) {
     return static_cast<std::uint32_t>((static_cast<std::uint64_t>(next_u32()) * n) >> 32);

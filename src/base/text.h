@@ -18,9 +18,9 @@
 
 namespace paceline::base {
 
-// Parses texts of the command line and of recipes. Every function but to_number() throws Error(usage) whose
-// text is the end of a sentence that begins with the option's name: "must be a whole number of at least 1,
-// got '0'".
+// Parses texts of the command line and of recipes. Every function but take_number() and to_number() throws
+// Error(usage) whose text is the end of a sentence that begins with the option's name: "must be a whole
+// number of at least 1, got '0'".
 
 [[nodiscard]] std::int64_t whole_number(std::string_view text, std::int64_t least,
                                         std::int64_t most = std::numeric_limits<std::int64_t>::max());
@@ -38,13 +38,22 @@ struct Bounds {
 };
 [[nodiscard]] double decimal(std::string_view text, Bounds bounds = {});
 
-/// `text` as a number, if all of it is one, as std::from_chars reads it.
+/// Takes the number off with which `text` begins, as std::from_chars reads it. Nothing, and `text` stays, if
+/// it begins with none, or with one that T cannot hold.
 template <typename T>
-[[nodiscard]] std::optional<T> to_number(std::string_view text) {
+[[nodiscard]] std::optional<T> take_number(std::string_view& text) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size();
-  return is_whole ? std::optional(value) : std::nullopt;
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+/// `text` as a number, if all of it is one.
+template <typename T>
+[[nodiscard]] std::optional<T> to_number(std::string_view text) {
+  const auto value = take_number<T>(text);
+  return text.empty() ? value : std::nullopt;
 }
 
 /// "true", "yes", "1", or "false", "no", "0".

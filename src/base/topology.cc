@@ -7,15 +7,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/process.h"
 #include "base/text.h"
 
@@ -31,20 +30,10 @@ std::string kernel_name(std::string bus_id) {
   return bus_id.find('/') == std::string::npos ? lower_case(bus_id) : "";
 }
 
-std::string first_line_or_empty(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-/// Parses the number at `at`, and moves `at` past it.
-std::optional<int> take_number(const char*& at, const char* end) {
-  int number = 0;
-  const auto [next, error] = std::from_chars(at, end, number);
-  if (error != std::errc() || number < 0 || number >= kMostCores) return std::nullopt;
-  at = next;
-  return number;
+/// Takes the number of a core or a node off the beginning of `text`.
+std::optional<int> take_core(std::string_view& text) {
+  const auto number = take_number<int>(text);
+  return number && *number >= 0 && *number < kMostCores ? number : std::nullopt;
 }
 
 struct FreeTopology {
@@ -115,10 +104,7 @@ std::string text_about_wishes(const std::vector<std::vector<int>>& cores,
   for (std::size_t worker = 0; worker < near.size(); ++worker) {
     if (near[worker].empty()) continue;
     ++wishes;
-    far += std::any_of(cores[worker].begin(), cores[worker].end(),
-                       [&](int core) { return !contains(near[worker], core); })
-               ? 1
-               : 0;
+    if (std::ranges::any_of(cores[worker], [&](int core) { return !contains(near[worker], core); })) ++far;
   }
   if (wishes == 0) return "";
   if (far == 0) return wishes == 1 ? ", near its GPU" : ", near their GPUs";
@@ -133,20 +119,20 @@ std::string text_about_wishes(const std::vector<std::vector<int>>& cores,
 
 std::optional<std::vector<int>> parse_core_list(const std::string& text) {
   std::vector<int> cores;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at != end) {
-    const auto first = take_number(at, end);
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto first = take_core(rest);
     if (!first) return std::nullopt;
     int last = *first;
-    if (at != end && *at == '-') {
-      const auto to = take_number(++at, end);
+    if (rest.starts_with('-')) {
+      rest.remove_prefix(1);
+      const auto to = take_core(rest);
       if (!to || *to < *first) return std::nullopt;
       last = *to;
     }
     for (int core = *first; core <= last; ++core) cores.push_back(core);
-    if (at == end) break;
-    if (*at++ != ',' || at == end) return std::nullopt;
+    if (rest.empty()) break;
+    if (!rest.starts_with(',') || rest.size() == 1) return std::nullopt;
+    rest.remove_prefix(1);
   }
   return cores;
 }
@@ -154,20 +140,19 @@ std::optional<std::vector<int>> parse_core_list(const std::string& text) {
 std::optional<PciLocality> pci_locality(const std::string& bus_id, const std::filesystem::path& devices) {
   const auto name = kernel_name(bus_id);
   if (name.empty()) return std::nullopt;
-  const auto cores = parse_core_list(first_line_or_empty(devices / name / "local_cpulist"));
+  const auto cores = parse_core_list(first_line_of(devices / name / "local_cpulist").value_or(""));
   if (!cores || cores->empty()) return std::nullopt;
   PciLocality locality{.cores = *cores};
-  const auto node = first_line_or_empty(devices / name / "numa_node");
-  const char* at = node.data();
-  locality.numa = take_number(at, at + node.size());  // -1: the machine has one node, or it is unknown
+  const auto node = first_line_of(devices / name / "numa_node").value_or("");
+  std::string_view number = node;
+  locality.numa = take_core(number);  // -1: the machine has one node, or it is unknown
   return locality;
 }
 
 int Topology::usable() const { return usable_of(cores.size(), quota); }
 
 int Topology::physical_cores() const {
-  return static_cast<int>(
-      std::count_if(cores.begin(), cores.end(), [](const Core& core) { return core.sibling == 0; }));
+  return static_cast<int>(std::ranges::count(cores, 0, &Core::sibling));
 }
 
 Topology topology() {
@@ -214,8 +199,7 @@ CorePlan plan_cores(const Topology& topology, int workers, int threads,
     return plan;
   }
   std::vector<Core> in_order = topology.cores;
-  std::stable_sort(in_order.begin(), in_order.end(),
-                   [](const Core& a, const Core& b) { return a.sibling < b.sibling; });
+  std::ranges::stable_sort(in_order, {}, &Core::sibling);
   std::vector<Core> free = in_order;
   std::vector<std::vector<Core>> cores(plan.cores.size());
   const auto take_near = [&](auto is_wanted) {

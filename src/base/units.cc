@@ -3,22 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <string>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace paceline::base {
 
 double number_in_units(std::string_view text, std::span<const Unit> units) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  const auto found =
-      std::find_if(units.begin(), units.end(), [&](const Unit& one) { return one.name == unit; });
-  if (error == std::errc() && value >= 0 && std::isfinite(value) && found != units.end())
-    return value * found->factor;
+  auto unit = text;
+  const auto value = take_number<double>(unit);
+  const auto found = std::ranges::find(units, unit, &Unit::name);
+  if (value && *value >= 0 && std::isfinite(*value) && found != units.end()) return *value * found->factor;
   std::string known;
   for (const auto& one : units)
     if (!one.name.empty()) known += fmt::format("{}{}", known.empty() ? "" : ", ", one.name);

@@ -36,15 +36,12 @@ void check_above(const Study& study, Findings& findings) {
     const double most = *link * (in_switch ? 2 * (*n - 1) / (*n + 1) : 1);
     const double unit = *bytes_per_s(row.text("bandwidth_unit"));
     const double limit = std::max(most, *link);
-    if (!is_algbw || !in_switch) {
-      const double least = (claim->value - 2 * claim->half_unit) * factor;
-      if (least > limit * (1 + kFollows))
-        findings.add(
-            Severity::error, {{i}, claim->text, Figure{limit / factor / unit, 0, limit / factor / unit}},
-            fmt::format("{} {} is more than the link gives one way: {} {}{}.", claim->text,
-                        row.text("bandwidth_unit"), shown(limit / factor / unit), row.text("bandwidth_unit"),
-                        limit > *link ? ", a reduction in the switch included" : ""));
-    }
+    const double least = (claim->value - 2 * claim->half_unit) * factor, highest = limit / factor / unit;
+    if ((is_algbw && in_switch) || least <= limit * (1 + kFollows)) continue;
+    findings.add(Severity::error, {{i}, claim->text, Figure{highest, 0, highest}},
+                 fmt::format("{} {} is more than the link gives one way: {} {}{}.", claim->text,
+                             row.text("bandwidth_unit"), shown(highest), row.text("bandwidth_unit"),
+                             limit > *link ? ", a reduction in the switch included" : ""));
   }
 }
 

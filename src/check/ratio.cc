@@ -69,25 +69,22 @@ void add_wrong_forms(RatioClaim& one, double scale, bool is_efficiency,
     wrong.push_back({"part saved",
                      {1 - 1 / (interval.low / scale), 1 - 1 / (interval.high / scale)},
                      fmt::format("{} is 1 - 1 / {}", printed, shown(e))});
-    wrong.push_back({"time saved",
-                     {1 - 1 / interval.low, 1 - 1 / interval.high},
-                     fmt::format("{} is 1 - 1 / {}: the part of the time that is saved", printed, shown_s)});
-    return;
+  } else {
+    wrong.push_back(
+        {"times N", times(interval, scale),
+         fmt::format(
+             "{} is {} times the {}, {}: {}", printed, shown(scale),
+             one.ratio.images > 0 ? "ratio of the times" : "ratio of the rates", shown_s,
+             one.ratio.of_fixed_data
+                 ? "the time of an epoch over fixed data already contains the 1/N, so it must not be multiplied with the number of workers"
+                 : "the number of workers is in the ratio already")});
+    wrong.push_back(
+        {"over N", times(interval, 1 / scale),
+         fmt::format("{} is {} / {}: an efficiency, not a speedup", printed, shown_s, shown(scale))});
+    wrong.push_back(
+        {"inverted", divided(exactly_one(1), interval),
+         fmt::format("{} is 1 / {}: the times were divided the wrong way round", printed, shown_s)});
   }
-  wrong.push_back(
-      {"times N", times(interval, scale),
-       fmt::format(
-           "{} is {} times the {}, {}: {}", printed, shown(scale),
-           one.ratio.images > 0 ? "ratio of the times" : "ratio of the rates", shown_s,
-           one.ratio.of_fixed_data
-               ? "the time of an epoch over fixed data already contains the 1/N, so it must not be multiplied with the number of workers"
-               : "the number of workers is in the ratio already")});
-  wrong.push_back(
-      {"over N", times(interval, 1 / scale),
-       fmt::format("{} is {} / {}: an efficiency, not a speedup", printed, shown_s, shown(scale))});
-  wrong.push_back(
-      {"inverted", divided(exactly_one(1), interval),
-       fmt::format("{} is 1 / {}: the times were divided the wrong way round", printed, shown_s)});
   wrong.push_back({"time saved",
                    {1 - 1 / interval.low, 1 - 1 / interval.high},
                    fmt::format("{} is 1 - 1 / {}: the part of the time that is saved", printed, shown_s)});

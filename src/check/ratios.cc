@@ -147,7 +147,6 @@ std::optional<std::size_t> baseline_of(const Study& study, std::size_t i,
   return std::nullopt;
 }
 
-/// Images/s of `row` divided by those of `base`, if that is known without the number of workers.
 std::optional<Ratio> ratio_without_workers(const Row& row, const Row& base) {
   const auto t = row.number("time_s"), t0 = base.number("time_s");
   const auto all = row.value("global_batch"), all0 = global_batch(base);

@@ -116,8 +116,7 @@ bool is_held_by_communication(const Row& row) {
 }
 
 void check_ceiling(const Study& study, Findings& findings) {
-  const auto all = input_ceilings(study, &findings);
-  for (const auto& [rows, least, most, of_images, is_said, is_sure] : all) {
+  for (const auto& [rows, least, most, of_images, is_said, is_sure] : input_ceilings(study, &findings)) {
     const char* const unit = of_images ? "images/s" : "epochs an hour";
     const std::string source = "one source feeds all of them (a disk, one reader, a shared link)";
     findings.add(

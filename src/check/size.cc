@@ -32,9 +32,8 @@ constexpr KnownModel kKnownModels[] = {
 };
 
 std::string plain_name(std::string_view name) {
-  std::string plain;
-  for (const char one : base::lower_case(name))
-    if (std::isalnum(static_cast<unsigned char>(one)) != 0) plain += one;
+  auto plain = base::lower_case(name);
+  std::erase_if(plain, [](unsigned char one) { return std::isalnum(one) == 0; });
   return plain;
 }
 
@@ -141,9 +140,8 @@ void check_workers(const Study& study, Findings& findings) {
               row.text("steps"), epochs, *samples, *batch, *n, shown(expected)));
       continue;
     }
-    std::string names;
-    for (std::size_t k = 0; k < std::min(fit.size(), kListed); ++k)
-      names += fmt::format("{}{:g}", k > 0 ? ", " : "", fit[k]);
+    auto names = base::joined(fit | std::views::take(kListed), ", ",
+                              [](double number) { return fmt::format("{:g}", number); });
     if (fit.size() > kListed) names += fmt::format(" ... {:g}", fit.back());
     findings.add(
         Severity::error, {{i}, row.text("workers"), Figure{fit.front(), fit.front(), fit.back()}},

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/text.h"
 #include "check/ratios.h"
 #include "check/rule.h"
 
@@ -94,18 +95,16 @@ void check_sum_of_parts(const Study& study, Findings& findings) {
     const auto& is = row.text("communication_is");
     if (!whole || whole->value <= 0 || is == "total") continue;
     double sum = 0, rounding = whole->half_unit;
-    std::string terms;
-    int parts = 0;
+    std::vector<std::string> terms;
     for (const auto column : kParts) {
       const auto part = row.number(column);
       if (!part) continue;
-      ++parts;
       sum += part->value;
       rounding += part->half_unit;
-      terms += (terms.empty() ? "" : " + ") + part->text;
+      terms.push_back(part->text);
     }
     const double excess = sum - whole->value;
-    if (parts < 2) continue;
+    if (terms.size() < 2) continue;
     findings.compared();
     if (excess <= kClosure * whole->value + rounding) continue;
     const auto communication = row.number("communication_s");
@@ -135,8 +134,8 @@ void check_sum_of_parts(const Study& study, Findings& findings) {
     findings.add(
         is_stated || is_found ? Severity::error : Severity::warning,
         {.rows = {i}, .printed = printed, .corrected = corrected, .cause = is_found ? "residual" : is},
-        fmt::format("the parts {} = {} exceed the time of {} by {:.1f} %: {}.", terms,
-                    fmt::format("{:.4g}", sum), whole->text, 100 * excess / whole->value, why));
+        fmt::format("the parts {} = {:.4g} exceed the time of {} by {:.1f} %: {}.",
+                    base::joined(terms, " + "), sum, whole->text, 100 * excess / whole->value, why));
   }
 }
 

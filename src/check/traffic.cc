@@ -22,15 +22,14 @@ std::optional<double> bytes_per_s(std::string_view unit) {
 }
 
 std::optional<Interval> message_bytes(const Row& row) {
-  if (const auto bytes = row.number("message_bytes"); bytes && bytes->value > 0) {
-    const bool is_whole = bytes->text.find_first_of(".eE") == std::string::npos;
-    return is_whole ? exactly_one(bytes->value) : interval_of(*bytes);
-  }
+  const auto counted = [](const table::Number& number) {
+    const bool is_whole = number.text.find_first_of(".eE") == std::string::npos;
+    return is_whole ? exactly_one(number.value) : interval_of(number);
+  };
+  if (const auto bytes = row.number("message_bytes"); bytes && bytes->value > 0) return counted(*bytes);
   const auto parameters = row.number("parameters");
   if (!parameters || parameters->value <= 0) return std::nullopt;
-  const bool is_whole = parameters->text.find_first_of(".eE") == std::string::npos;
-  return times(is_whole ? exactly_one(parameters->value) : interval_of(*parameters),
-               row.value("element_bytes").value_or(4));
+  return times(counted(*parameters), row.value("element_bytes").value_or(4));
 }
 
 std::optional<table::Number> communication_time(const Row& row) {

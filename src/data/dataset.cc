@@ -106,18 +106,17 @@ DataIdentity identity_of(const Source& source, int threads) {
     return part == nullptr ? DataIdentity::List()
                            : DataIdentity::List{part->size(), list_sha256(*part, threads)};
   };
-  DataIdentity identity{.classes = {},
-                        .format = source.train->format(),
-                        .evaluated = source.evaluated_format(),
-                        .mean = source.mean,
-                        .stddev = source.stddev,
-                        .eval_resize = source.eval_resize,
-                        .range = source.range,
-                        .train = list_of(source.train),
-                        .validation = list_of(source.validation),
-                        .test = list_of(source.test)};
-  for (const auto& name : source.class_names) identity.classes.push_back(base::visible(name));
-  return identity;
+  const auto shown = [](const std::string& name) { return base::visible(name); };
+  return {.classes = base::texts_of(source.class_names, shown),
+          .format = source.train->format(),
+          .evaluated = source.evaluated_format(),
+          .mean = source.mean,
+          .stddev = source.stddev,
+          .eval_resize = source.eval_resize,
+          .range = source.range,
+          .train = list_of(source.train),
+          .validation = list_of(source.validation),
+          .test = list_of(source.test)};
 }
 
 }  // namespace paceline::data

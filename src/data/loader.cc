@@ -19,9 +19,7 @@ std::int64_t slot_samples(const EvaluationOptions& options) {
 
 /// A seed for the order of one class, or of the turns.
 std::uint64_t seed_of(std::uint64_t seed, std::uint64_t part) {
-  base::Rng rng(seed, base::Purpose::balance, part);
-  const std::uint64_t high = rng.next_u32();
-  return high << 32 | rng.next_u32();
+  return base::Rng(seed, base::Purpose::balance, part).next_u64();
 }
 
 std::int64_t checked_batches(const Dataset& set, const EvaluationOptions& options) {

@@ -133,10 +133,9 @@ Source open(const std::string& text, const OpenOptions& options) {
   Spec spec = parse_spec(text);
   spec.how = options;
   const auto& rows = table();
-  const auto row = std::ranges::find(rows, spec.name, [](const FormatRow& one) { return one.info.name(); });
+  const auto name_of = [](const FormatRow& one) { return one.info.name(); };
+  const auto row = std::ranges::find(rows, spec.name, name_of);
   if (row == rows.end()) {
-    std::vector<std::string> names;
-    for (const auto& known : rows) names.push_back(known.info.name());
     if (!text.empty() && base::is_there(text))
       base::fail(
           base::ErrorKind::usage,
@@ -144,7 +143,7 @@ Source open(const std::string& text, const OpenOptions& options) {
           "known are {1}",
           text, known_specs());
     base::fail(base::ErrorKind::usage, "data '{}': there is no data set '{}'{}", text, spec.name,
-               hint_for_data(spec.name).value_or(base::suggestion(spec.name, names)));
+               hint_for_data(spec.name).value_or(base::suggestion(spec.name, base::texts_of(rows, name_of))));
   }
   if (row->info.reads_files() && spec.directory.empty())
     base::fail(base::ErrorKind::usage, "data '{}': {} reads files and needs their place; write {}", text,

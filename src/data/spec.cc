@@ -25,8 +25,7 @@ std::map<std::int32_t, Members> shuffled_classes(std::span<const std::int32_t> l
   std::map<std::int32_t, Members> classes;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     base::Rng rng(kSeed, base::Purpose::split, i, static_cast<std::uint64_t>(purpose));
-    const auto high = static_cast<std::uint64_t>(rng.next_u32()) << 32;
-    classes[labels[i]].push_back({high | rng.next_u32(), static_cast<std::int64_t>(i)});
+    classes[labels[i]].push_back({rng.next_u64(), static_cast<std::int64_t>(i)});
   }
   for (auto& [label, members] : classes) std::sort(members.begin(), members.end());
   return classes;

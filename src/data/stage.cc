@@ -160,7 +160,7 @@ class StageList {
 
   /// The copies' pattern, and the manifests beside the first shard.
   std::string pattern(const std::string& text) {
-    std::string copies;
+    std::vector<std::string> copies;
     for (const auto& one : split_text(text, "::")) {
       const auto paths = shard_paths(one);
       const auto fixed = one.substr(0, std::min(one.find_first_of("{*?["), one.size()));
@@ -173,11 +173,10 @@ class StageList {
             name.starts_with("paceline-shards-") && name.ends_with(".index"))
           add_file(in, name);
       const auto tail = slash == std::string::npos ? one : one.substr(slash + 1);
-      const auto copy = (places_[in].to / tail).string();
-      if (tail.find_first_of("*?[") != std::string::npos) globs_.push_back(copy);
-      copies += (copies.empty() ? "" : "::") + copy;
+      copies.push_back((places_[in].to / tail).string());
+      if (tail.find_first_of("*?[") != std::string::npos) globs_.push_back(copies.back());
     }
-    return copies;
+    return base::joined(copies, "::");
   }
 
   /// The value of an option for the copies: another one where it names files.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "base/error.h"
@@ -76,10 +77,8 @@ void draw_uniformly(std::span<float> part, std::int64_t fan_in, base::Rng& rng) 
 
 /// weight [K, C, R, S]: filter i is 1 in the middle of channel i and 0 elsewhere, as long as both exist.
 void pass_on(const Parameter& parameter, std::span<float> weight) {
-  const auto filters = static_cast<std::size_t>(parameter.shape[0]);
-  const auto channels = static_cast<std::size_t>(parameter.shape[1]);
-  const auto height = static_cast<std::size_t>(parameter.shape[2]);
-  const auto width = static_cast<std::size_t>(parameter.shape[3]);
+  const auto length = [&](std::size_t i) { return static_cast<std::size_t>(parameter.shape[i]); };
+  const std::size_t filters = length(0), channels = length(1), height = length(2), width = length(3);
   const std::size_t taps = height * width, middle = height / 2 * width + width / 2;
   for (std::size_t i = 0; i < std::min(filters, channels); ++i) {
     std::ranges::fill(weight.subspan(i * channels * taps, channels * taps), 0.0f);
@@ -90,10 +89,8 @@ void pass_on(const Parameter& parameter, std::span<float> weight) {
 }  // namespace
 
 bool wants_whitening(const Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
-    const auto* conv = node.as<Conv2d>();
-    return conv != nullptr && conv->init == Init::whiten;
-  });
+  return std::ranges::any_of(graph.nodes,
+                             [](const Node& node) { return init_of_node(node) == Init::whiten; });
 }
 
 void whiten(const Graph& graph, const Layout& layout, std::span<const float> images,
@@ -157,8 +154,7 @@ Eigen eigen_of_symmetric(std::vector<double> a, int size) {
       }
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t i, std::size_t j) { return a[i * n + i] > a[j * n + j]; });
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t i) { return a[i * n + i]; });
   Eigen eigen;
   for (const std::size_t i : order) {
     eigen.values.push_back(a[i * n + i]);
@@ -180,10 +176,8 @@ int zero_last_gammas(Graph& graph) {
     for (const int input : node.inputs)
       depth[i] = std::max(depth[i], depth[static_cast<std::size_t>(input)] + 1);
     if (node.as<Add>() == nullptr) continue;
-    const auto deeper = [&](int a, int b) {
-      return depth[static_cast<std::size_t>(a)] < depth[static_cast<std::size_t>(b)];
-    };
-    const int branch = *std::max_element(node.inputs.begin(), node.inputs.end(), deeper);
+    const auto depth_of = [&](int input) { return depth[static_cast<std::size_t>(input)]; };
+    const int branch = *std::ranges::max_element(node.inputs, {}, depth_of);
     auto* norm = std::get_if<BatchNorm>(&graph.nodes[static_cast<std::size_t>(branch)].op);
     if (norm == nullptr) continue;
     norm->init = Init::zero;

@@ -33,8 +33,7 @@ void LayerTable::operator()(std::string_view key, Init& value, const KeyUse& /*u
     value = found->second;
     return;
   }
-  std::vector<std::string> known;
-  for (const auto& [init, meaning] : kInits) known.push_back(init);
+  const auto known = base::texts_of(kInits, [](const auto& row) { return row.first; });
   fail_at(source_, *table_.get(key), "init '{}' is not known{}", *name, base::suggestion(*name, known));
 }
 

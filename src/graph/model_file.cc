@@ -111,8 +111,7 @@ class ModelReader {
       fail_at(source_, node, "an input must be a layer's name in quotes, but is {}; correct it",
               written(node));
     if (const auto found = nodes_.find(*name); found != nodes_.end()) return found->second;
-    std::vector<std::string> known;
-    for (const auto& [key, value] : nodes_) known.push_back(key);
+    const auto known = base::texts_of(nodes_, [](const auto& named) { return named.first; });
     fail_at(source_, node, "no layer above is named '{}'{}", *name, suggestion(*name, known));
   }
 

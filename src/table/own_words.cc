@@ -193,11 +193,11 @@ void read_by_values(OwnTable& table) {
     table.headings[*batch].synonym = synonym_of("global batch");
 }
 
-/// Of several columns of times the one from which the claimed speedups follow, else the first.
+/// Of the columns of times the one from which the claimed speedups follow, else the first.
 std::size_t time_of_claims(const OwnTable& table, const std::vector<std::size_t>& times) {
   constexpr double kNear = 0.02;
   const auto workers = table.find("workers"), claim = table.find("claimed_speedup");
-  if (!workers || !claim) return times.front();
+  if (!workers || !claim || times.size() == 1) return times.front();
   std::size_t best = times.front(), most = 0;
   for (const auto column : times) {
     const auto value = [&](const Line& line, std::size_t of) {
@@ -242,9 +242,7 @@ OwnWords our_words_of(const OwnTable& table, const std::vector<std::string>& fac
   const auto kind_of = [&](std::size_t i) {
     return table.headings[i].synonym == nullptr ? "" : std::string(table.headings[i].synonym->meaning);
   };
-  const std::size_t of_claims = times.size() > 1 ? time_of_claims(table, times)
-                                : times.empty()  ? 0
-                                                 : times.front();
+  const std::size_t of_claims = times.empty() ? 0 : time_of_claims(table, times);
   OwnWords words;
   std::string more;  // rows of the other times, behind all lines of the source
   std::vector<std::size_t> of_more;
@@ -264,11 +262,8 @@ OwnWords our_words_of(const OwnTable& table, const std::vector<std::string>& fac
     for (const auto& [column, meaning] : filled) cells.push_back(csv_cell(is_head ? column : meaning));
     return fmt::format("{}\n", fmt::join(cells, ","));
   };
-  std::size_t at = 1;
-  for (const auto& fact : facts) {
-    words.csv += fact + '\n';
-    ++at;
-  }
+  for (const auto& fact : facts) words.csv += fact + '\n';
+  std::size_t at = facts.size() + 1;
   for (std::size_t k = 0; k < table.lines.size(); ++k, ++at) {
     const auto& line = table.lines[k];
     for (; at < line.number; ++at) words.csv += "#\n";  // so that errors name the line of the source

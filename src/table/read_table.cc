@@ -246,13 +246,10 @@ bool looks_like_table(std::string_view text) {
 }
 
 Table read_table(std::string_view text, const std::string& where, const std::set<std::string>& others) {
-  if (looks_like_toml(text)) {
-    auto table = read_toml_table(text, where);
-    require_rows(table, others);
-    return table;
-  }
-  const auto own_words = in_our_columns(text);
-  auto table = read_csv_table(own_words ? own_words->csv : text, where);
+  const bool is_toml = looks_like_toml(text);
+  const auto own_words = is_toml ? std::nullopt : in_our_columns(text);
+  auto table =
+      is_toml ? read_toml_table(text, where) : read_csv_table(own_words ? own_words->csv : text, where);
   if (own_words) {
     table.notes.push_back(own_words->note);
     for (std::size_t i = 0; i < std::min(table.rows.size(), own_words->lines.size()); ++i)

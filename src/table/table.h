@@ -179,8 +179,6 @@ class Column {
 /// Prefix of columns for settings of a program: "setting.precision".
 inline constexpr std::string_view kSettingPrefix = "setting.";
 
-// Splits texts at blanks.
-
 inline constexpr std::string_view kBlanks = " \t\r\n";
 
 /// The words of `text`, separated by blanks.

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -18,12 +17,9 @@ using base::fail;
 /// Half a unit of the last digit of "12.30e+4".
 double half_unit_of(std::string_view digits) {
   const auto exponent_at = digits.find_first_of("eE");
-  int exponent = 0;
-  if (exponent_at != std::string_view::npos) {
-    auto from = digits.data() + exponent_at + 1;
-    if (*from == '+') ++from;
-    std::from_chars(from, digits.data() + digits.size(), exponent);
-  }
+  auto power = exponent_at == std::string_view::npos ? "" : digits.substr(exponent_at + 1);
+  if (power.starts_with('+')) power.remove_prefix(1);
+  const int exponent = base::to_number<int>(power).value_or(0);
   const auto mantissa = digits.substr(0, exponent_at);
   const auto point = mantissa.find('.');
   const auto decimals = point == std::string_view::npos ? 0 : static_cast<int>(mantissa.size() - point) - 1;
@@ -31,8 +27,7 @@ double half_unit_of(std::string_view digits) {
 }
 
 void require_word(Column column, std::string_view word) {
-  std::vector<std::string> known;
-  for (const auto one : split_words(column.words())) known.emplace_back(one);
+  const auto known = base::texts_of(split_words(column.words()), std::identity());
   if (std::ranges::find(known, word) == known.end())
     fail(ErrorKind::usage, "takes {} ({}), not '{}'{}",
          column.kind() == ColumnKind::word ? "one of its words" : "words with blanks between them",

@@ -202,6 +202,17 @@ TEST(Values, AnUnknownChoiceNamesAllAndTheNearest) {
             "must be one of sgd, adam, lars, got 'newton'");
 }
 
+TEST(Values, NumbersAreTakenOffTheBeginning) {
+  std::string_view text = "12ms";
+  EXPECT_EQ(take_number<int>(text), 12);
+  EXPECT_EQ(text, "ms");
+  for (const std::string_view other : {"", "ms", "+1", " 1", "99999999999999999999"}) {
+    text = other;
+    EXPECT_EQ(take_number<int>(text), std::nullopt) << other;
+    EXPECT_EQ(text, other) << "it stays";
+  }
+}
+
 TEST(Values, DecimalsReadBackAsTheSame) {
   for (const double value : {0.1, 5e-4, 128.0, 1.0 / 3.0, 1e-8}) EXPECT_EQ(decimal(as_text(value)), value);
 }

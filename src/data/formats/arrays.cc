@@ -1,7 +1,6 @@
 #include "data/formats/arrays.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -123,12 +122,11 @@ Source source_of_arrays(const Spec& spec, ArrayParts parts) {
   Source source;
   source.class_names = classes.names();
   source.range = range_option(spec);
-  const auto opened = [&](ArrayPart& part) {
-    check_part(*parts.train, classes, part);
-    source.resident_bytes += static_cast<std::int64_t>(part.pixels.size() + 8 * part.labels.size());
-  };
-  for (auto* part : {&parts.train, &parts.validation, &parts.test})
-    if (*part) opened(**part);
+  for (const auto* part : {&parts.train, &parts.validation, &parts.test}) {
+    if (!*part) continue;
+    check_part(*parts.train, classes, **part);
+    source.resident_bytes += std::ssize((*part)->pixels) + 8 * std::ssize((*part)->labels);
+  }
   const auto dataset = [&](std::optional<ArrayPart>& part) -> std::unique_ptr<Dataset> {
     if (!part) return nullptr;
     return std::make_unique<ArrayDataset>(std::move(*part), classes.first);
@@ -137,10 +135,9 @@ Source source_of_arrays(const Spec& spec, ArrayParts parts) {
   source.validation = dataset(parts.validation);
   source.test = dataset(parts.test);
   if (!parts.left_out.empty())
-    source.notes.push_back(
-        fmt::format("left out: {} of other names ({})",
-                    base::counted(static_cast<std::int64_t>(parts.left_out.size()), "array"),
-                    base::visible(fmt::format("{}", fmt::join(parts.left_out, ", ")).substr(0, 200))));
+    source.notes.push_back(fmt::format("left out: {} of other names ({})",
+                                       base::counted(std::ssize(parts.left_out), "array"),
+                                       base::visible(base::joined(parts.left_out, ", ").substr(0, 200))));
   if (!source.test && source.validation) {
     source.test = std::move(source.validation);
     source.notes.emplace_back("no test part: the validation part is the test set");

@@ -234,11 +234,9 @@ std::optional<EmnistFound> emnist_of(const Spec& spec) {
   if (!split && find_mnist(spec.directory)) return std::nullopt;
   const auto found = find_emnist(spec.directory);
   if (!split && found.size() < 2) return found.empty() ? std::nullopt : std::optional(found.front());
-  std::string names;
-  for (const auto& one : found) {
+  for (const auto& one : found)
     if (split == one.split->name) return one;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", one.split->name);
-  }
+  const auto names = base::joined(found, ", ", [](const EmnistFound& one) { return one.split->name; });
   base::fail(ErrorKind::data, "data '{}': {} holds {} of EMNIST{}; choose one: split=NAME", spec.text,
              found.empty() ? spec.directory : found.front().directory.string(),
              names.empty() ? "no split" : "the splits " + names,

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include "base/error.h"
@@ -109,11 +108,9 @@ class HeaderReader {
   void read_shape(std::vector<std::int64_t>& shape) {
     require("(");
     while (!take(")")) {
-      std::int64_t extent = 0;
-      const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), extent);
-      if (error != std::errc{} || extent < 0 || shape.size() >= 8) fail("an extent that is no whole number");
-      rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-      shape.push_back(extent);
+      const auto extent = base::take_number<std::int64_t>(rest_);
+      if (!extent || *extent < 0 || shape.size() >= 8) fail("an extent that is no whole number");
+      shape.push_back(*extent);
       if (!take(",") && !rest_.starts_with(')')) fail("no comma behind an extent");
     }
   }

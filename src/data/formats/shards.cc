@@ -179,8 +179,7 @@ Source open_shards(const Spec& spec) {
     others += fmt::format(" and {} to {}", its.size(), verb);
   }
   Source source = open_arranged(spec, store, std::move(arranged), nullptr);
-  source.description +=
-      fmt::format("; in {}{}", base::counted(static_cast<std::int64_t>(shards), "shard"), others);
+  source.description += fmt::format("; in {}{}", base::counted(shards, "shard"), others);
   source.resident_bytes += store->resident_bytes();
   return source;
 }

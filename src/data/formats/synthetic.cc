@@ -266,8 +266,7 @@ void expose(base::Rng& rng, const Canvas& canvas, std::span<std::uint8_t> pixels
   for (auto& part : lights) part = light * draw_between(rng, 190, 256) / 256;
   const int offset = draw_between(rng, -12, 24);
   const int noise = draw_between(rng, 20, 64);  // 1/256 of the triangle: standard deviation 8 to 26 levels
-  std::uint64_t state = static_cast<std::uint64_t>(rng.next_u32()) << 32;
-  state |= rng.next_u32();
+  std::uint64_t state = rng.next_u64();
   for (std::size_t i = 0; i < canvas.size(); i += 3) {
     const std::uint64_t word = splitmix(state);
     for (std::size_t c = 0; c < 3; ++c) {

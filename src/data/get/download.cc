@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <system_error>
 
@@ -24,7 +23,8 @@
 
 namespace paceline::data {
 
-std::filesystem::path certificate_file(const Environment& environment, const std::filesystem::path& root) {
+std::filesystem::path certificate_file(const base::EnvironmentLookup& environment,
+                                       const std::filesystem::path& root) {
   for (const char* name : {"SSL_CERT_FILE", "CURL_CA_BUNDLE"})
     if (const char* const file = environment(name); file != nullptr && *file != '\0') return file;
   constexpr std::array kUsual{"etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt",
@@ -124,8 +124,6 @@ struct Attempt {
   std::string reason;
 };
 
-const char* std_environment(const char* name) { return std::getenv(name); }
-
 /// One request for the missing bytes.
 Attempt request(const std::string& url, Transfer& transfer) {
   const std::unique_ptr<CURL, void (*)(CURL*)> handle(curl_easy_init(), curl_easy_cleanup);
@@ -143,7 +141,7 @@ Attempt request(const std::string& url, Transfer& transfer) {
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, said);
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "paceline");
-  if (const auto known = certificate_file(std_environment); !known.empty())
+  if (const auto known = certificate_file(base::process_environment()); !known.empty())
     curl_easy_setopt(curl, CURLOPT_CAINFO, known.c_str());
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, static_cast<long>(transfer.options.connect_s));
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);

@@ -22,22 +22,19 @@ using base::ErrorKind;
 
 constexpr const char* kNote = "paceline-get.txt";
 
-/// The publisher's address first, then mirrors.
-std::vector<std::string> addresses(const std::vector<std::string>& folders, const std::string& name) {
-  return base::texts_of(folders, [&](const std::string& folder) { return folder + "/" + name; });
-}
-
-/// The four files of a data set in MNIST's format.
+/// The four files of a data set in MNIST's format. `folders`: the publisher's address, then mirrors.
 std::vector<RemoteFile> idx_files(const std::vector<std::string>& folders,
                                   const std::vector<std::pair<std::int64_t, std::string>>& sizes_and_sums) {
   const std::vector<std::string> names{"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
                                        "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"};
   std::vector<RemoteFile> files;
-  for (std::size_t i = 0; i < names.size(); ++i)
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto url_in = [&](const std::string& folder) { return folder + "/" + names[i]; };
     files.push_back({.name = names[i],
-                     .urls = addresses(folders, names[i]),
+                     .urls = base::texts_of(folders, url_in),
                      .bytes = sizes_and_sums[i].first,
                      .sha256 = sizes_and_sums[i].second});
+  }
   return files;
 }
 

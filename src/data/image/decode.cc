@@ -5,11 +5,11 @@
 #include <turbojpeg.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/file_bytes.h"
 
 namespace paceline::data {
@@ -194,22 +194,18 @@ struct Ppm {
   std::span<const std::uint8_t> pixels;
 };
 Ppm read_ppm(std::span<const std::uint8_t> bytes) {
-  const auto* const begin = as_chars(bytes).data();
-  const char* at = begin + 3;
-  const char* const end = begin + bytes.size();
+  auto rest = as_chars(bytes).substr(3);
   const auto number = [&](int least, int most) {
-    int value = 0;
-    const auto [stop, error] = std::from_chars(at, end, value);
-    if (error != std::errc{} || value < least || value > most || stop == end ||
-        (*stop != ' ' && *stop != '\n'))
+    const auto value = base::take_number<int>(rest);
+    if (!value || *value < least || *value > most || !(rest.starts_with(' ') || rest.starts_with('\n')))
       throw BrokenImage("PPM: its header is not \"P6 WIDTH HEIGHT 255\"");
-    at = stop + 1;
-    return value;
+    rest.remove_prefix(1);
+    return *value;
   };
   const int width = number(1, 1 << 28), height = number(1, 1 << 28);
   number(255, 255);
   return {{.kind = ImageKind::ppm, .height = height, .width = width, .colour = "RGB"},
-          bytes.subspan(static_cast<std::size_t>(at - begin))};
+          bytes.last(rest.size())};
 }
 
 void decode_ppm(std::span<const std::uint8_t> bytes, const ImageHeader& header, RgbImage& dst) {

@@ -1,7 +1,6 @@
 #include "data/image/label_table.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -69,10 +68,10 @@ LabelColumns one_column(const LabelTable& table) {
         return {.columns = {i}};
   if (candidates.size() > 1 && of_words.size() == 1) candidates = of_words;
   if (candidates.size() == 1) return {.columns = candidates};
-  const auto named = base::texts_of(candidates, [&](std::size_t i) { return table.column(i); });
-  return {.why_not = candidates.empty() ? "no other column has texts that come again and again, as classes do"
-                                        : fmt::format("which of the columns {} is the class is not clear",
-                                                      fmt::join(named, ", "))};
+  const auto named = base::joined(candidates, ", ", [&](std::size_t i) { return table.column(i); });
+  return {.why_not = candidates.empty()
+                         ? "no other column has texts that come again and again, as classes do"
+                         : fmt::format("which of the columns {} is the class is not clear", named)};
 }
 
 /// The lines of a file: cells as they are separated in its first line, by blanks if it has no separator.
@@ -222,13 +221,13 @@ LabelColumns label_columns(const LabelTable& table) {
   for (std::size_t r = 0; r < table.rows.size(); ++r)
     if (std::ranges::count_if(bits, [&](std::size_t i) { return bit_of(table.rows[r][i]) == 1; }) != 1)
       odd.push_back(table.lines[r]);
-  const auto named = base::texts_of(bits, [&](std::size_t i) { return table.column(i); });
+  const auto named = base::joined(bits, ", ", [&](std::size_t i) { return table.column(i); });
   labels = {.columns = bits};
   if (!odd.empty())
     labels.why_not = fmt::format(
         "its columns {} hold 0 and 1, and {} of {} rows have not exactly one 1 (the first in line {}): an image of "
         "several classes, or of none, cannot be learned here",
-        fmt::join(named, ", "), odd.size(), table.rows.size(), odd.front());
+        named, odd.size(), table.rows.size(), odd.front());
   return labels;
 }
 

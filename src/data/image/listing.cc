@@ -302,14 +302,17 @@ void refuse_parts_inside(const std::string& spec, const std::vector<Destination>
              spec, inside.begin()->second, std::next(inside.begin())->second);
 }
 
-void require_known_class(const std::string& spec, const std::vector<std::string>& classes,
-                         const std::string& name, const std::string& directory) {
-  if (!std::binary_search(classes.begin(), classes.end(), name))
+/// The place of `name` among the classes to train on.
+std::int32_t label_of_class(const std::string& spec, const std::vector<std::string>& classes,
+                            const std::string& name, const std::string& directory) {
+  const auto found = std::ranges::lower_bound(classes, name);
+  if (found == classes.end() || *found != name)
     base::fail(
         ErrorKind::data,
         "data '{}': the class '{}' of '{}' is not among the {} classes to train on; every class of the "
         "validation and test sets must have training images; if the images there have no labels, move them away",
         spec, name, directory, classes.size());
+  return static_cast<std::int32_t>(found - classes.begin());
 }
 
 void cut_test(Arranged& arranged, double test_part) {
@@ -398,14 +401,10 @@ Arranged arrange(const std::string& spec, const ImageListing& listing, ClassDept
     check_class_names(spec, arranged.class_names, folders.has_parts(), arranged.notes);
 
   std::vector<std::int32_t> labels(destinations.size());
-  for (std::size_t d = 0; d < destinations.size(); ++d) {
-    if (!destinations[d].split) continue;
-    require_known_class(spec, arranged.class_names, destinations[d].class_name, listing.directories()[d]);
-    labels[d] =
-        static_cast<std::int32_t>(std::lower_bound(arranged.class_names.begin(), arranged.class_names.end(),
-                                                   destinations[d].class_name) -
-                                  arranged.class_names.begin());
-  }
+  for (std::size_t d = 0; d < destinations.size(); ++d)
+    if (destinations[d].split)
+      labels[d] =
+          label_of_class(spec, arranged.class_names, destinations[d].class_name, listing.directories()[d]);
   ArrangedPart* const parts[kSplits] = {&arranged.train, &arranged.validation, &arranged.test};
   for (std::size_t i = 0; i < listing.size(); ++i) {
     const auto directory = listing.directory(i);

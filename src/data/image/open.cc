@@ -1,7 +1,6 @@
 #include "data/image/dataset.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -170,7 +169,6 @@ void note_turned(const ImageStore& store, const ImageListing* listing,
 /// Removes broken images from `part`, and says so in the notes of `source`, whose range is known.
 void leave_out_broken(const ImageStore& store, const char* name, const OpenOptions& how, ArrangedPart& part,
                       Source& source) {
-  auto& notes = source.notes;
   constexpr std::size_t kNamed = 5;
   const auto broken = how.broken_images != nullptr
                           ? how.broken_images->find(store, part.images, how.threads, source.range)
@@ -180,8 +178,8 @@ void leave_out_broken(const ImageStore& store, const char* name, const OpenOptio
   for (std::size_t i = 0; i < std::min(kNamed, broken.size()); ++i)
     named += fmt::format("{}{}: {}", i == 0 ? "" : "; ", broken[i].name, broken[i].reason);
   if (broken.size() > kNamed) named += fmt::format("; and {} more", broken.size() - kNamed);
-  notes.push_back(fmt::format("{} of {} {} images are broken and left out: {}", broken.size(),
-                              part.images.size(), name, named));
+  source.notes.push_back(fmt::format("{} of {} {} images are broken and left out: {}", broken.size(),
+                                     part.images.size(), name, named));
   ArrangedPart whole;
   std::size_t next = 0;
   for (std::size_t i = 0; i < part.images.size(); ++i) {
@@ -208,7 +206,7 @@ void name_empty_classes(const ArrangedPart& train, const std::vector<std::string
     if (!has_some[c]) empty.push_back(names[c]);
   if (empty.empty()) return;
   notes.push_back(fmt::format("no training image is left of {}: {}",
-                              base::counted(empty.size(), "class", "classes"), fmt::join(empty, ", ")));
+                              base::counted(empty.size(), "class", "classes"), base::joined(empty, ", ")));
 }
 
 }  // namespace

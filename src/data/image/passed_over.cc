@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -34,7 +33,7 @@ std::string named_folders(const std::vector<const PassedOver*>& folders) {
                                 ending.empty() ? " without an ending" : ", most in " + ending));
   }
   if (folders.size() > kMost) texts.push_back(fmt::format("{} more", folders.size() - kMost));
-  return fmt::format("{}", fmt::join(texts, ", "));
+  return base::joined(texts, ", ");
 }
 
 /// Images of each folder that holds some; these folders with all above them, and those directly above.

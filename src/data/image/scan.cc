@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <system_error>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "data/file_bytes.h"
 
 namespace paceline::data {
@@ -91,26 +91,10 @@ void require_one_line(const fs::path& top, std::string_view name) {
                top.string(), name);
 }
 
-/// The lines of a text, one after the other.
-class LineReader {
- public:
-  explicit LineReader(std::string_view text) : rest_(text) {}
-  [[nodiscard]] bool next(std::string_view& line) {
-    const auto end = rest_.find('\n');
-    if (end == std::string_view::npos) return false;  // a last line without its line end is incomplete
-    line = rest_.substr(0, end);
-    rest_.remove_prefix(end + 1);
-    return true;
-  }
-
- private:
-  std::string_view rest_;
-};
-
 bool read_number(std::string_view& text, std::int64_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return error == std::errc();
+  const auto number = base::take_number<std::int64_t>(text);
+  value = number.value_or(value);
+  return number.has_value();
 }
 
 bool take(std::string_view& line, std::string_view word) {
@@ -126,12 +110,18 @@ bool is_below(std::string_view path) {
 
 /// False if the text is not a complete manifest.
 bool parse(std::string_view text, FolderScan& scan) {
-  LineReader lines(text);
   std::string_view line;
-  if (!lines.next(line) || line != kFirstLine) return false;
-  if (!lines.next(line) || !take(line, "passed-over ") || !read_number(line, scan.passed_over)) return false;
+  const auto next = [&] {
+    const auto end = text.find('\n');
+    if (end == std::string_view::npos) return false;  // a last line without its line end is incomplete
+    line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    return true;
+  };
+  if (!next() || line != kFirstLine) return false;
+  if (!next() || !take(line, "passed-over ") || !read_number(line, scan.passed_over)) return false;
   std::uint32_t directory = 0;
-  while (lines.next(line)) {
+  while (next()) {
     if (line.find('\0') != std::string_view::npos) return false;  // no file system has such names
     if (take(line, "f ")) {
       if (scan.folders.empty() || !is_image_name(line) || line.find('/') != std::string_view::npos)

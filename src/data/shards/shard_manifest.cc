@@ -193,9 +193,8 @@ OpenedIndex open_shard_index(std::span<const fs::path> paths, const std::string&
       opened.index = std::move(*before);
       return opened;
     }
-    why = fmt::format("{} {} changed since, the first '{}'",
-                      base::counted(static_cast<std::int64_t>(changed), "shard"),
-                      changed == 1 ? "has" : "have", now[first].name);
+    why = fmt::format("{} changed since, the first '{}'", base::counted(changed, "shard has", "shards have"),
+                      now[first].name);
   }
   opened.manifest.clear();
   opened.index = completed(paths, std::move(now), field, before, threads);

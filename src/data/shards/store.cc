@@ -50,9 +50,7 @@ class ShardStore::OpenFiles {
     }
     auto opened = open(file);  // without the lock: a file system of a cluster takes its time
     const std::lock_guard lock(mutex_);
-    if (slots_.size() == most_)
-      slots_.erase(std::min_element(slots_.begin(), slots_.end(),
-                                    [](const Slot& a, const Slot& b) { return a.used < b.used; }));
+    if (slots_.size() == most_) slots_.erase(std::ranges::min_element(slots_, {}, &Slot::used));
     slots_.push_back({.shard = shard, .used = ++uses_, .descriptor = opened});
     return opened;
   }

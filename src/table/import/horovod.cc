@@ -122,21 +122,16 @@ Table read_horovod(std::span<const std::filesystem::path> files, const GivenFact
   const auto per_step = [&](const std::vector<Stretch>& spans) {
     return length(clipped(united(spans), begin, end)) / n * 1e-6;
   };
-  if (timeline.transfer.empty()) {
-    row.set("communication_s", "unknown");
-    row.set("transfer_s", "unknown");
-  } else {
+  for (const Column column : {Column("communication_s"), Column("transfer_s"), Column("late_peer_s"),
+                              Column("compute_s"), Column("data_wait_s"), Column("not_attributed_s")})
+    row.set(column, "unknown");
+  if (!timeline.transfer.empty()) {
     row.set("communication_s", per_step(timeline.transfer));
     row.set("transfer_s", per_step(timeline.transfer));
     row.set("communication_is", "total");
   }
-  if (timeline.ranks > 1 && !timeline.late.empty())
-    row.set("late_peer_s", per_step(timeline.late));
-  else
-    row.set("late_peer_s", "unknown");
+  if (timeline.ranks > 1 && !timeline.late.empty()) row.set("late_peer_s", per_step(timeline.late));
   if (bytes > 0) row.set("message_bytes", bytes);
-  for (const Column column : {Column("compute_s"), Column("data_wait_s"), Column("not_attributed_s")})
-    row.set(column, "unknown");
   table.rows.push_back(std::move(row));
   table.notes.push_back(
       "a timeline says when tensors were reduced, not what the step computed: compute, data, and how much of the "

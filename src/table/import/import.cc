@@ -192,14 +192,12 @@ std::string why_not_read(std::string_view head) {
            "as CSV or JSON ('Show data download links')";
   for (const auto& [begin, is, next] : kForeignKinds)
     if (head.starts_with(begin)) return fmt::format("is {}, which is not read: {}", is, next);
-  std::string names;
-  for (const auto& one : importers()) names += (names.empty() ? "" : ", ") + std::string(one.name);
   auto rest = head;
   const auto line = trimmed(take_line(rest));
   return fmt::format(
       "is not one of the files that this program reads: {}. Its first line is '{}'; metrics need a column 'epoch' or "
       "'step'. Fill in a table by hand ('paceline check --template scaling')",
-      names, shown_line(line));
+      base::joined(importers(), ", ", &Importer::name), shown_line(line));
 }
 
 std::string plain_log(std::string content) {

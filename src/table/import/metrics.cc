@@ -2,11 +2,11 @@
 /// what a column tells apart.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -276,7 +276,7 @@ class MetricRows {
       shown.emplace_back("...");
     }
     return fmt::format("{} ({}) tells rows of one {} apart", base::visible(log_.names[telling_[at]]),
-                       fmt::join(shown, ", "), epoch_ ? "epoch" : "step");
+                       base::joined(shown, ", "), epoch_ ? "epoch" : "step");
   }
 
   void add_notes() {
@@ -298,9 +298,8 @@ class MetricRows {
     if (counted_ > 0)
       notes.emplace_back("no column names epochs or steps: each entry counts as an epoch, from 1 on");
     if (!is_filled("loss") && !is_filled("accuracy")) {
-      std::string names;
-      for (std::size_t at = 0; at < std::min<std::size_t>(log_.names.size(), kMostNames); ++at)
-        names += (names.empty() ? "" : ", ") + base::visible(log_.names[at]);
+      const auto names = base::joined(log_.names | std::views::take(kMostNames), ", ",
+                                      [](const std::string& name) { return base::visible(name); });
       notes.push_back(fmt::format(
           "neither loss nor accuracy is known: give --set loss=COLUMN and --set accuracy=COLUMN, where COLUMN is one of "
           "{}{}",

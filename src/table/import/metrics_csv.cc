@@ -44,17 +44,13 @@ std::optional<std::size_t> length_of_prefix(std::string_view line, std::string_v
       while (end < text.size() && belongs(text[end])) ++end;
       return end;
     };
-    const auto is_blank = [](char one) { return one == ' ' || one == '\t'; };
-    if (is_letter_or_digit(shape[i])) {
-      const auto end = run(line, at, is_letter_or_digit);
+    bool (*is_alike)(char) = is_letter_or_digit;
+    if (!is_alike(shape[i])) is_alike = [](char one) { return one == ' ' || one == '\t'; };
+    if (is_alike(shape[i])) {
+      const auto end = run(line, at, is_alike);
       if (end == at) return std::nullopt;
       at = end;
-      i = run(shape, i, is_letter_or_digit);
-    } else if (is_blank(shape[i])) {
-      const auto end = run(line, at, is_blank);
-      if (end == at) return std::nullopt;
-      at = end;
-      i = run(shape, i, is_blank);
+      i = run(shape, i, is_alike);
     } else {
       if (at >= line.size() || line[at] != shape[i]) return std::nullopt;
       ++at;
@@ -172,9 +168,8 @@ std::optional<Heads> find_heads(std::string_view text) {
     ++number;
     if (trimmed(line).empty()) continue;
     const bool is_first = passed == 0;
-    std::optional<Heads> heads;
     // A comment may hold the heads: "# epoch,loss".
-    if (may_have_key(line)) heads = heads_of(line);
+    auto heads = may_have_key(line) ? heads_of(line) : std::nullopt;
     const bool is_comment = trimmed(line).front() == '#';
     const bool fits = heads && has_figures_below(*heads, line, rest);
     // Lines of JSON and of markup have such words as well.

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/text.h"
 
@@ -42,11 +41,9 @@ bool is_missing(std::string_view text) {
 
 std::optional<int> rank_in(std::string_view prefix) {
   const auto digits_before = [&](std::size_t at, std::string_view end) -> std::optional<int> {
-    int rank = 0;
-    const auto [stop, error] = std::from_chars(prefix.data() + at, prefix.data() + prefix.size(), rank);
-    if (error != std::errc() || rank < 0) return std::nullopt;
-    const auto rest = prefix.substr(static_cast<std::size_t>(stop - prefix.data()));
-    return rest.starts_with(end) ? std::optional(rank) : std::nullopt;
+    auto rest = prefix.substr(at);
+    const auto rank = base::take_number<int>(rest);
+    return rank && *rank >= 0 && rest.starts_with(end) ? rank : std::nullopt;
   };
   for (const std::string_view word : {"[rank", "[default", "[worker"})
     if (const auto at = prefix.find(word); at != std::string_view::npos)

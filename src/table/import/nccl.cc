@@ -19,13 +19,10 @@ namespace {
 std::string micro(const std::string& text) {
   const auto exponent = text.find_first_of("eE");
   if (exponent == std::string::npos) return text + "e-6";
-  int power = 0;
-  try {
-    power = std::stoi(text.substr(exponent + 1));
-  } catch (const std::exception&) {
-    base::fail(base::ErrorKind::usage, "'{}' is not a time", text);
-  }
-  return fmt::format("{}e{}", text.substr(0, exponent), power - 6);
+  const bool has_plus = text.find('+', exponent) == exponent + 1;
+  const auto power = base::to_number<int>(std::string_view(text).substr(exponent + (has_plus ? 2 : 1)));
+  if (!power) base::fail(base::ErrorKind::usage, "'{}' is not a time", text);
+  return fmt::format("{}e{}", text.substr(0, exponent), *power - 6);
 }
 
 bool is_figure(const std::string& text) { return !text.empty() && read_number(text).has_value(); }

@@ -86,12 +86,9 @@ void take_name(Reading& reading, std::string_view line) {
                                  "reduce", "gather", "scatter", "sendrecv"}) {
     if (line.find(std::string(name) + "_perf") == std::string_view::npos) continue;
     // After the figures the name is that of the test that has ended, or of the next.
-    if (line.find("concluded") == std::string_view::npos) {
-      reading.begin_test();
-      reading.test().collective = name;
-    } else if (reading.test().collective.empty()) {
-      reading.test().collective = name;
-    }
+    const bool has_ended = line.find("concluded") != std::string_view::npos;
+    if (!has_ended) reading.begin_test();
+    if (!has_ended || reading.test().collective.empty()) reading.test().collective = name;
     return;
   }
 }
