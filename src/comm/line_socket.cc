@@ -154,7 +154,7 @@ Address listen_anywhere(Socket& listener, const std::string& interface, bool is_
   if (!socket.is_open() || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&here), size) != 0 ||
       ::listen(socket.get(), SOMAXCONN) != 0 ||
       ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&here), &size) != 0)
-    base::fail(base::ErrorKind::comm, "heartbeats: no port could be opened on {}: {}", address.host,
+    base::fail(base::ErrorKind::comm, "no port could be opened on {}: {}", address.host,
                std::strerror(errno));
   address.port = ntohs(here.sin_port);
   listener = std::move(socket);
