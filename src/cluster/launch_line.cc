@@ -230,12 +230,7 @@ int run_here(const std::vector<std::string>& line, int processes) {
 }
 
 std::string shell_line(const std::vector<std::string>& words) {
-  std::string line;
-  for (const auto& word : words) {
-    if (!line.empty()) line += ' ';
-    line += base::shell_word(word);
-  }
-  return line;
+  return base::joined(words, " ", base::shell_word);
 }
 
 int processes_of(const LaunchOptions& options) {
