@@ -225,9 +225,8 @@ std::string why_not_joined(std::span<const Offer> offers) {
 
 std::vector<std::unique_ptr<Communicator>> around(std::vector<std::unique_ptr<Communicator>> inner,
                                                   const Options& options) {
-  std::vector<std::unique_ptr<Communicator>> wrapped;
-  for (auto& one : inner) wrapped.push_back(std::make_unique<Nccl>(std::move(one), options));
-  return wrapped;
+  for (auto& one : inner) one = std::make_unique<Nccl>(std::move(one), options);
+  return inner;
 }
 
 }  // namespace paceline::comm::nccl
