@@ -126,8 +126,7 @@ void FailureDetector::take(Peer& peer, std::string_view line) {
       peer.began = true;
     }
   }
-  if (what != "failed") return;
-  report(failure_of(line));
+  if (what == "failed") report(failure_of(line));
 }
 
 void FailureDetector::look_for_silence(Peer& peer) {
