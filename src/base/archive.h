@@ -58,7 +58,7 @@ void where_present(A& archive, const char* key, T& value) {
   archive(key, value);
 }
 
-/// All members of a struct that only messages carry, which have no keys.
+/// All members of a struct that is never JSON: bytes have no keys.
 template <typename A, typename... Members>
 void each_member(A& archive, Members&... members) {
   (archive("", members), ...);
