@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "comm/failure/heartbeat.h"
 #include "comm/failure/rank_status.h"
 #include "comm/line_socket.h"
