@@ -3,8 +3,8 @@
 /// Turns values into bytes and back, for messages between the processes of a run, which all have one version.
 ///
 /// A struct names its members in one place, for every archive and both directions: fields(archive, value), in
-/// the struct's namespace, calls archive("key", member) for each. The archives of JSON, which use the keys,
-/// are in measure/record_json.cc; these here go by the order.
+/// the struct's namespace, calls archive("key", member) for each, or each_member(). The archives of JSON,
+/// which use the keys, are in measure/record_json.cc; these here go by the order.
 
 #include <cstddef>
 #include <cstdint>
@@ -56,6 +56,12 @@ template <typename A, typename T>
 void where_present(A& archive, const char* key, T& value) {
   if (A::kWrites && !std::is_same_v<A, BytesWriter> && !value.has_value()) return;
   archive(key, value);
+}
+
+/// All members of a struct that is never JSON: bytes have no keys.
+template <typename A, typename... Members>
+void each_member(A& archive, Members&... members) {
+  (archive("", members), ...);
 }
 
 /// Lists of numbers, or of structs of numbers, which are read by one copy.

@@ -41,9 +41,7 @@ struct GpuProcessReading {
 };
 template <typename A>
 void fields(A& archive, In<A, GpuProcessReading>& value) {
-  archive("pid", value.pid);
-  archive("name", value.name);
-  archive("memory_bytes", value.memory_bytes);
+  each_member(archive, value.pid, value.name, value.memory_bytes);
 }
 
 struct PcieLink {

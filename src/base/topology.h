@@ -25,8 +25,7 @@ struct PciLocality {
 };
 template <typename A>
 void fields(A& archive, In<A, PciLocality>& value) {
-  archive("cores", value.cores);
-  archive("numa", value.numa);
+  each_member(archive, value.cores, value.numa);
 }
 
 /// `bus_id`: as CUDA or NVML write it, "00000000:C1:00.0" or "0000:c1:00.0". Returns nothing if the kernel

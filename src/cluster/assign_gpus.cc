@@ -56,12 +56,6 @@ std::vector<int> deal_each_once(std::span<const int> node_of_worker, std::span<c
   return taken;
 }
 
-std::string all_ids(const GpuTaker& process) {
-  std::string ids;
-  for (const auto& gpu : process.gpus) ids += gpu.id + '\n';
-  return ids;
-}
-
 }  // namespace
 
 std::vector<std::vector<int>> assign_gpus(std::span<const GpuTaker> processes, int workers_each) {
@@ -75,7 +69,7 @@ std::vector<std::vector<int>> assign_gpus(std::span<const GpuTaker> processes, i
       std::iota(numbers[process].begin(), numbers[process].end(), unknown);
       unknown += workers_each;
     } else {
-      groups[all_ids(processes[process])].push_back(process);
+      groups[base::joined(processes[process].gpus, "\n", &SeenGpu::id)].push_back(process);
     }
   }
   for (const auto& [ids, of_group] : groups) {

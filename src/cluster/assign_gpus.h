@@ -25,9 +25,7 @@ struct SeenGpu {
 };
 template <typename A>
 void fields(A& archive, base::In<A, SeenGpu>& value) {
-  archive("id", value.id);
-  archive("node", value.node);
-  archive("cores", value.cores);
+  base::each_member(archive, value.id, value.node, value.cores);
 }
 
 /// SeenGpu::id of the GPU with number `index` of this process. `bus_id`: as CUDA or NVML writes it; empty for

@@ -66,11 +66,6 @@ const Reason* found_reason(std::string_view reason) {
   return found == std::end(kReasons) ? nullptr : &*found;
 }
 
-std::string meaning(std::string_view reason) {
-  const Reason* const known = found_reason(reason);
-  return known == nullptr ? "" : fmt::format(" ({})", known->meaning);
-}
-
 /// The script's lines before the command that let a requeued job continue; `$out` is its --out.
 std::string going_on(const std::string& command) {
   static const std::string kSetAside =
@@ -243,8 +238,9 @@ std::string queue_sentence(std::string_view text) {
     return fmt::format("queue: {}{}", answer->state,
                        is_known(answer->start) ? ", started " + answer->start : "");
   const bool has_reason = !answer->reason.empty() && answer->reason != "None";
+  const Reason* const known = found_reason(answer->reason);
   return fmt::format("queue: PENDING, {}{}; {}", has_reason ? answer->reason : "no reason yet",
-                     has_reason ? meaning(answer->reason) : "",
+                     known == nullptr ? "" : fmt::format(" ({})", known->meaning),
                      is_known(answer->start) ? "expected start " + answer->start : "no expected start yet");
 }
 

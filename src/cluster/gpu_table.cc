@@ -26,11 +26,6 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
 }
 
-/// "GPU 2 of a"
-std::string name_of_gpu(const RankOnGpu& one) {
-  return fmt::format("GPU {} of {}", one.gpu->index, one.host);
-}
-
 /// Each GPU once with its ranks, ordered by first rank.
 std::vector<std::pair<const RankOnGpu*, std::vector<int>>> each_gpu(const std::vector<RankOnGpu>& ranks) {
   std::vector<std::pair<const RankOnGpu*, std::vector<int>>> gpus;
@@ -176,7 +171,7 @@ std::vector<std::string> odd_about_gpus(const std::vector<RankOnGpu>& ranks) {
       odd.push_back(fmt::format("rank {} on {} sees no GPU, but others do{}", one.rank, one.host,
                                 one.why_none.empty() ? "" : ": " + one.why_none));
   for (const auto& [first, of] : each_gpu(ranks)) {
-    const auto name = name_of_gpu(*first);
+    const auto name = fmt::format("GPU {} of {}", first->gpu->index, first->host);
     if (of.size() > 1)
       odd.push_back(
           fmt::format("{} share {}: each gets a part of it, and NCCL refuses it (gradients then go through "

@@ -28,13 +28,8 @@ struct RankOnGpu {
 };
 template <typename A>
 void fields(A& archive, base::In<A, RankOnGpu>& value) {
-  archive("rank", value.rank);
-  archive("host", value.host);
-  archive("cores", value.cores);
-  archive("driver", value.driver);
-  archive("gpu", value.gpu);
-  archive("near", value.near);
-  archive("why_none", value.why_none);
+  base::each_member(archive, value.rank, value.host, value.cores, value.driver, value.gpu, value.near,
+                    value.why_none);
 }
 
 /// Problems, one sentence each with its remedy: two ranks on one GPU, cores on another socket than the GPU, a

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,12 +26,7 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>
 
 int pipe_ends[2] = {-1, -1};
 
-/// Milliseconds of a monotonic clock.
-std::int64_t now_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t{1000} * now.tv_sec + now.tv_nsec / 1000000;
-}
+std::int64_t now_ms() { return static_cast<std::int64_t>(1e3 * base::seconds_of(CLOCK_MONOTONIC)); }
 
 /// Records the first signal; for another one, whether it is a second Ctrl-C. `timeout` and shells signal a
 /// process and then its group, so the process gets the same signal twice within moments.

@@ -1,12 +1,9 @@
 #include "cluster/launch_line.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,15 +34,8 @@ constexpr std::chrono::milliseconds kLookForEnds{20};
 /// A port of this host that is free now. Another program may take it before process 0 does; the processes
 /// then meet at the next one (comm::Launch::meeting_ports).
 std::uint16_t free_port() {
-  const comm::Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in any{};
-  any.sin_family = AF_INET;
-  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof any;
-  if (socket.get() < 0 || ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&any), size) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&any), &size) != 0)
-    base::fail(base::ErrorKind::comm, "launch: no port of this host is free: {}", std::strerror(errno));
-  return ntohs(any.sin_port);
+  comm::Socket listener;
+  return comm::listen_anywhere(listener, "", true).port;
 }
 
 /// Runs in the child before the program of process `process`.
@@ -240,12 +230,7 @@ int run_here(const std::vector<std::string>& line, int processes) {
 }
 
 std::string shell_line(const std::vector<std::string>& words) {
-  std::string line;
-  for (const auto& word : words) {
-    if (!line.empty()) line += ' ';
-    line += base::shell_word(word);
-  }
-  return line;
+  return base::joined(words, " ", base::shell_word);
 }
 
 int processes_of(const LaunchOptions& options) {

@@ -1,17 +1,11 @@
 #include "cluster/log.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 
-#include "base/error.h"
 #include "base/line_output.h"
 #include "base/text.h"
 
@@ -23,7 +17,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kToConnect{200};
 constexpr milliseconds kToPrint{500};
 constexpr milliseconds kToSend{2000};
-constexpr milliseconds kLookForTheEnd{60000};  ///< the end wakes the wait anyhow
 constexpr std::size_t kLongest = 8192;
 constexpr const char* kSaid = "said";
 
@@ -49,29 +42,11 @@ void log_line(const std::string& text) {
 }
 
 Ear::Ear(const std::string& interface, bool is_on_this_host)
-    : address_(comm::listen_anywhere(listener_, interface, is_on_this_host)),
-      wake_(::eventfd(0, EFD_CLOEXEC)) {
-  if (!wake_.is_open())
-    base::fail(base::ErrorKind::comm, "launch: no eventfd could be made: {}", std::strerror(errno));
-  thread_ = std::thread([this] { listen(); });
-}
-
-Ear::~Ear() {
-  ::eventfd_write(wake_.get(), 1);
-  thread_.join();
-}
-
-void Ear::listen() {
-  comm::FirstLines messages(listener_.get(), {.patience = kToSend, .line = kLongest});
-  while (!comm::wait_for(wake_.get(), POLLIN, milliseconds(0))) {
-    const auto message = messages.next(kLookForTheEnd, wake_.get());
-    if (!message) continue;
-    const comm::Socket socket(message->socket);
-    std::string_view text = message->line;
-    if (comm::number_of(comm::word_of(text)) != address_.token) continue;
-    comm::write_line(socket.get(), kSaid);  // before it waits for a reader itself
-    (void)print_line(text);
-  }
-}
+    : listener_(interface, is_on_this_host, {.patience = kToSend, .line = kLongest},
+                [](const comm::Address& own, std::string_view text, int socket) {
+                  if (comm::number_of(comm::word_of(text)) != own.token) return;
+                  comm::write_line(socket, kSaid);  // before it waits for a reader itself
+                  (void)print_line(text);
+                }) {}
 
 }  // namespace paceline::cluster

@@ -8,7 +8,6 @@
 
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "comm/line_socket.h"
 
@@ -40,19 +39,11 @@ class Ear {
   ///
   /// Errors   Error(comm): no port could be opened
   explicit Ear(const std::string& interface = "", bool is_on_this_host = false);
-  ~Ear();
-  Ear(const Ear&) = delete;
-  Ear& operator=(const Ear&) = delete;
   /// The value for kEar.
-  [[nodiscard]] std::string address() const { return comm::text_of(address_); }
+  [[nodiscard]] std::string address() const { return comm::text_of(listener_.address()); }
 
  private:
-  void listen();
-
-  comm::Socket listener_;
-  comm::Address address_;
-  comm::Socket wake_;   ///< an eventfd, which ends the thread
-  std::thread thread_;  ///< last: it uses all of the above
+  const comm::LineListener listener_;
 };
 
 }  // namespace paceline::cluster

@@ -76,16 +76,6 @@ std::vector<engine::PassedOver> all_passed_over(comm::ProcessGroup& processes,
   return all;
 }
 
-/// The cores near each worker's GPU, from the kernel.
-std::vector<std::vector<int>> cores_near_gpus(const std::string& device, int workers) {
-  std::vector<std::vector<int>> near;
-  for (const auto& id : engine::gpu_bus_ids(device, workers)) {
-    auto found = base::pci_locality(id);
-    near.push_back(found ? std::move(found->cores) : std::vector<int>());
-  }
-  return near;
-}
-
 /// A process that was started alone: it has all GPUs that it sees.
 class Alone : public train::Machine {
  public:
@@ -125,8 +115,13 @@ class Alone : public train::Machine {
     return engine::gpu_source(device_name(), device_numbers(local_workers));
   }
   std::vector<std::vector<int>> cores_near(int local_workers) const override {
-    return is_gpu(device_name()) ? cores_near_gpus(device_name(), local_workers)
-                                 : std::vector<std::vector<int>>();
+    if (!is_gpu(device_name())) return {};
+    std::vector<std::vector<int>> near;
+    for (const auto& id : engine::gpu_bus_ids(device_name(), local_workers)) {
+      auto found = base::pci_locality(id);
+      near.push_back(found ? std::move(found->cores) : std::vector<int>());
+    }
+    return near;
   }
   std::optional<std::vector<std::string>> describe_gpus() const override {
     return is_gpu(device_name()) ? std::optional(engine::cuda::gpu_facts()) : std::nullopt;

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <numeric>
 #include <set>
@@ -69,11 +68,6 @@ class LastResort {
  private:
   std::jthread thread_;
 };
-
-template <std::size_t size>
-void put(std::array<char, size>& place, const std::string& text) {
-  std::strncpy(place.data(), text.c_str(), size - 1);
-}
 
 /// The GPUs visible to this process, by the driver's device files and CUDA_VISIBLE_DEVICES.
 std::string my_gpus() {
@@ -213,8 +207,8 @@ void Session::require_one_version(const std::string& version) {
   struct Label {  // the first message between processes, the same in every version
     std::array<char, 64> host{}, version{};
   } mine;
-  put(mine.host, base::host_name());
-  put(mine.version, version);
+  std::strncpy(mine.host.data(), base::host_name().c_str(), mine.host.size() - 1);
+  std::strncpy(mine.version.data(), version.c_str(), mine.version.size() - 1);
   std::vector<Label> all(static_cast<std::size_t>(place_.processes));
   processes_->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
   for (std::size_t process = 1; process < all.size(); ++process)

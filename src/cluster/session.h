@@ -38,17 +38,8 @@ struct ProcessInfo {
 };
 template <typename A>
 void fields(A& archive, base::In<A, ProcessInfo>& value) {
-  archive("process", value.process);
-  archive("host", value.host);
-  archive("cores", value.cores);
-  archive("cores_of_host", value.cores_of_host);
-  archive("local", value.local);
-  archive("gpus", value.gpus);
-  archive("usable", value.usable);
-  archive("pid", value.pid);
-  archive("node", value.node);
-  archive("sees", value.sees);
-  archive("command", value.command);
+  base::each_member(archive, value.process, value.host, value.cores, value.cores_of_host, value.local,
+                    value.gpus, value.usable, value.pid, value.node, value.sees, value.command);
 }
 
 /// Threads  made, used and destroyed by the main thread

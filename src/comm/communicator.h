@@ -8,7 +8,6 @@
 /// waiting or later call on any rank throws Error(comm).
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>

@@ -350,11 +350,10 @@ double link_seconds(const EmulatedLink& link, int ranks, std::size_t bytes) {
 std::vector<std::unique_ptr<Communicator>> emulate(std::vector<std::unique_ptr<Communicator>> inner,
                                                    const Emulation& emulation) {
   if (!emulation.any()) return inner;
-  std::vector<std::unique_ptr<Communicator>> wrapped;
   const auto postings =
       emulation.hides_sums ? std::make_shared<Postings>(static_cast<int>(inner.size())) : nullptr;
-  for (auto& one : inner) wrapped.push_back(std::make_unique<Emulated>(std::move(one), emulation, postings));
-  return wrapped;
+  for (auto& one : inner) one = std::make_unique<Emulated>(std::move(one), emulation, postings);
+  return inner;
 }
 
 }  // namespace paceline::comm

@@ -136,9 +136,8 @@ class HostStaging final : public Forwarding {
 }  // namespace
 
 std::vector<std::unique_ptr<Communicator>> host_staging(std::vector<std::unique_ptr<Communicator>> inner) {
-  std::vector<std::unique_ptr<Communicator>> wrapped;
-  for (auto& one : inner) wrapped.push_back(std::make_unique<HostStaging>(std::move(one)));
-  return wrapped;
+  for (auto& one : inner) one = std::make_unique<HostStaging>(std::move(one));
+  return inner;
 }
 
 }  // namespace paceline::comm

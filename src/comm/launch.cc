@@ -91,10 +91,6 @@ bool is_set(const EnvironmentLookup& environment, const char* name) {
   return !text_from(environment, name).empty();
 }
 
-std::string slurm_job(const EnvironmentLookup& environment) {
-  return text_from(environment, "SLURM_JOB_ID") + "." + text_from(environment, "SLURM_STEP_ID");
-}
-
 /// Reads which processes share the host, which helps to name missing ones. It is no error if it is unknown.
 void read_neighbours(const EnvironmentLookup& environment, const Convention& how, Launch& launch) {
   if (how.local == nullptr) return;
@@ -114,7 +110,8 @@ void read_neighbours(const EnvironmentLookup& environment, const Convention& how
     launch.locals = std::max(0, number_of_variable(environment, "OMPI_COMM_WORLD_LOCAL_SIZE", 1));
   }
   if (how.by != Starter::srun) return;
-  if (launch.job.empty()) launch.job = slurm_job(environment);
+  if (launch.job.empty())
+    launch.job = text_from(environment, "SLURM_JOB_ID") + "." + text_from(environment, "SLURM_STEP_ID");
   launch.locals = tasks_of_host(text_from(environment, "SLURM_STEP_TASKS_PER_NODE"),
                                 number_of_variable(environment, "SLURM_NODEID", 0));
 }
@@ -149,7 +146,6 @@ void read_meeting(const EnvironmentLookup& environment, const Convention& how, L
 /// Reads where the tasks of a Slurm step meet if PMIx does not join them (srun --mpi=none, pmi2).
 void read_slurm_meeting(const EnvironmentLookup& environment, Launch& launch) {
   if (is_set(environment, "PMIX_RANK") || is_set(environment, "PMIX_NAMESPACE")) return;
-  launch.job = slurm_job(environment);
   launch.meeting_host = text_from(environment, "MASTER_ADDR");
   if (launch.meeting_host.empty()) {
     const auto list = text_from(environment, "SLURM_STEP_NODELIST");

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -154,7 +155,7 @@ Address listen_anywhere(Socket& listener, const std::string& interface, bool is_
   if (!socket.is_open() || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&here), size) != 0 ||
       ::listen(socket.get(), SOMAXCONN) != 0 ||
       ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&here), &size) != 0)
-    base::fail(base::ErrorKind::comm, "heartbeats: no port could be opened on {}: {}", address.host,
+    base::fail(base::ErrorKind::comm, "no port could be opened on {}: {}", address.host,
                std::strerror(errno));
   address.port = ntohs(here.sin_port);
   listener = std::move(socket);
@@ -223,6 +224,28 @@ void FirstLines::accept_some() {
 
 void FirstLines::leave(std::size_t index) {
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+LineListener::LineListener(const std::string& interface, bool is_on_this_host, FirstLines::Limits limits,
+                           Take take)
+    : address_(listen_anywhere(listener_, interface, is_on_this_host)), wake_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!wake_.is_open())
+    base::fail(base::ErrorKind::comm, "no eventfd could be made: {}", std::strerror(errno));
+  thread_ = std::thread([this, limits, take = std::move(take)] {
+    constexpr milliseconds kLongest{60000};  // the end wakes the wait anyhow
+    FirstLines arrivals(listener_.get(), limits);
+    while (!wait_for(wake_.get(), POLLIN, milliseconds(0))) {
+      const auto arrival = arrivals.next(kLongest, wake_.get());
+      if (!arrival) continue;
+      const Socket socket(arrival->socket);
+      take(address_, arrival->line, socket.get());
+    }
+  });
+}
+
+LineListener::~LineListener() {
+  ::eventfd_write(wake_.get(), 1);
+  thread_.join();
 }
 
 void write_line(int socket, std::string text) {

@@ -7,9 +7,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/descriptor.h"
@@ -84,6 +86,27 @@ class FirstLines {
   const int listener_;
   const Limits limits_;
   std::vector<Waiting> waiting_;  ///< the oldest first
+};
+
+/// Listens at a port of its own until it is destroyed: a thread passes on the first line of each connection.
+class LineListener {
+ public:
+  /// May answer by `socket`, which is closed when it returns.
+  using Take = std::function<void(const Address& own, std::string_view line, int socket)>;
+  /// The first two as of listen_anywhere().
+  ///
+  /// Errors   Error(comm): no port could be opened
+  LineListener(const std::string& interface, bool is_on_this_host, FirstLines::Limits limits, Take take);
+  ~LineListener();
+  LineListener(const LineListener&) = delete;
+  LineListener& operator=(const LineListener&) = delete;
+  [[nodiscard]] const Address& address() const { return address_; }
+
+ private:
+  Socket listener_;
+  Address address_;
+  Socket wake_;         ///< an eventfd, which ends the thread
+  std::thread thread_;  ///< last: it uses all of the above
 };
 
 /// Connects to the first of `address` that answers, waiting up to `longest` for each; -1: none does.

@@ -3,10 +3,9 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <functional>
 
+#include "base/archive.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/process_group.h"
@@ -38,14 +37,16 @@ SpinLimits spin_limits_of(int processes, int cores) {
   return processes <= cores ? SpinLimits{.looks = 400} : SpinLimits{.looks = 0, .yields = 50};
 }
 
-using MemoryName = std::array<char, 64>;  ///< empty: no memory
-
 /// The message of each process before they share memory.
 struct JoinMessage {
-  std::array<char, base::kHostNameBytes> host{};
-  MemoryName memory{};  ///< the name of process 0's memory
-  cpu_set_t cores{};    ///< the cores that it may use
+  std::string host;
+  std::string memory;  ///< the name of process 0's memory; empty: none
+  cpu_set_t cores{};   ///< the cores that it may use
 };
+template <typename A>
+void fields(A& archive, base::In<A, JoinMessage>& value) {
+  base::each_member(archive, value.host, value.memory, value.cores);
+}
 
 }  // namespace
 
@@ -114,15 +115,14 @@ void ProcessGroup::join_memory() {
   const std::size_t first = Staged::room(processes(), block);  // of the reductions' stream
   const std::size_t room = first + Staged::room(processes(), exchanges_block);
   JoinMessage mine;
-  std::strncpy(mine.host.data(), base::host_name().c_str(), mine.host.size() - 1);
+  mine.host = base::host_name();
   ::sched_getaffinity(0, sizeof mine.cores, &mine.cores);
   if (process() == 0) memory_ = SharedMemory::create(room);
-  if (memory_) std::strncpy(mine.memory.data(), memory_->name().c_str(), mine.memory.size() - 1);
-  std::vector<JoinMessage> messages(static_cast<std::size_t>(processes()));
-  all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(messages)));
+  if (memory_) mine.memory = memory_->name();
+  const auto messages = gather_values(*this, processes(), mine);
   const bool one_host = std::all_of(messages.begin(), messages.end(),
                                     [&](const JoinMessage& other) { return other.host == mine.host; });
-  const std::string name = messages[0].memory.data();
+  const std::string& name = messages[0].memory;
   if (one_host && !name.empty() && process() != 0) memory_ = SharedMemory::open(name, room);
   const bool all_have_it = everywhere(one_host && memory_.has_value());
   if (memory_) memory_->remove_name();
@@ -145,15 +145,11 @@ base::Buffer ProcessGroup::memory(std::size_t bytes) {
   // nothing behind.
   barrier();
   auto mine = SharedMemory::create(bytes);
-  MemoryName name{};
-  if (mine) std::strncpy(name.data(), mine->name().c_str(), name.size() - 1);
-  std::vector<MemoryName> names(static_cast<std::size_t>(processes()));
-  all_gather(std::as_bytes(std::span(&name, 1)), std::as_writable_bytes(std::span(names)));
+  const auto names = gather_values(*this, processes(), mine ? mine->name() : std::string());
   std::vector<SharedMemory> blocks;
   for (int other = 0; other < processes(); ++other) {
-    auto block = other == process()
-                     ? std::exchange(mine, std::nullopt)
-                     : SharedMemory::open(names[static_cast<std::size_t>(other)].data(), bytes);
+    auto block = other == process() ? std::exchange(mine, std::nullopt)
+                                    : SharedMemory::open(names[static_cast<std::size_t>(other)], bytes);
     if (!block) break;
     blocks.push_back(std::move(*block));
   }

@@ -57,11 +57,6 @@ bool SharedMemory::map(int descriptor, std::size_t bytes) {
   return true;
 }
 
-SharedMemory::SharedMemory(SharedMemory&& other) noexcept
-    : name_(std::move(other.name_)),
-      bytes_(std::exchange(other.bytes_, {})),
-      owns_name_(std::exchange(other.owns_name_, false)) {}
-
 SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
   std::swap(name_, other.name_);
   std::swap(bytes_, other.bytes_);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace paceline::comm {
 
@@ -23,7 +24,7 @@ class SharedMemory {
   /// Returns nothing if there is no such name, as for a process of another host.
   [[nodiscard]] static std::optional<SharedMemory> open(const std::string& name, std::size_t bytes);
   ~SharedMemory();
-  SharedMemory(SharedMemory&& other) noexcept;
+  SharedMemory(SharedMemory&& other) noexcept { *this = std::move(other); }
   SharedMemory& operator=(SharedMemory&& other) noexcept;
 
   [[nodiscard]] const std::string& name() const { return name_; }

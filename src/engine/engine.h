@@ -114,9 +114,7 @@ struct PassedOver {
 };
 template <typename A>
 void fields(A& archive, base::In<A, PassedOver>& value) {
-  archive("problem", value.problem);
-  archive("algorithm", value.algorithm);
-  archive("why", value.why);
+  base::each_member(archive, value.problem, value.algorithm, value.why);
 }
 
 /// How prepare() (make.h) shall choose the algorithms of a run.

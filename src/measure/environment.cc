@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,8 +13,6 @@
 #include <ctime>
 #include <fstream>
 #include <limits>
-#include <set>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -53,12 +50,10 @@ std::vector<std::string> instruction_sets() {
   constexpr std::array kOfInterest{"avx2",        "fma",         "avx512f",  "avx512_vnni",
                                    "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16",
                                    "asimd",       "sve",         "sve2",     "bf16"};
-  std::istringstream flags(cpu_info("flags") + " " + cpu_info("Features"));
-  std::set<std::string> present;
-  for (std::string flag; flags >> flag;) present.insert(flag);
+  const auto present = base::words_of(cpu_info("flags") + " " + cpu_info("Features"));
   std::vector<std::string> found;
   for (const char* name : kOfInterest)
-    if (present.contains(name)) found.emplace_back(name);
+    if (std::ranges::find(present, name) != present.end()) found.emplace_back(name);
   return found;
 }
 

@@ -57,9 +57,7 @@ void fields(A& archive, In<A, GpuRecord>& value) {
 /// Not in records: processes send it to one another.
 template <typename A>
 void fields(A& archive, In<A, GpuReport>& value) {
-  archive("pids", value.pids);
-  archive("gpus", value.gpus);
-  archive("failures", value.failures);
+  base::each_member(archive, value.pids, value.gpus, value.failures);
 }
 
 }  // namespace paceline::measure

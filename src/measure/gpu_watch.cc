@@ -13,8 +13,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/error.h"
-
 namespace paceline::measure {
 namespace {
 

@@ -42,8 +42,6 @@ PauseWatch::PauseWatch(int threads) : threads_(threads) {
   }
 }
 
-PauseWatch::~PauseWatch() = default;
-
 void PauseWatch::begin() {
   const std::lock_guard lock(mutex_);
   last_ = clocks_now();

@@ -36,9 +36,6 @@ inline constexpr std::chrono::milliseconds kBeat{20};
 class PauseWatch {
  public:
   explicit PauseWatch(int threads);
-  ~PauseWatch();
-  PauseWatch(const PauseWatch&) = delete;
-  PauseWatch& operator=(const PauseWatch&) = delete;
 
   /// Counts from now on.
   void begin();

@@ -68,7 +68,6 @@ class JsonWriter {
     object_[key] = json(value);
   }
   [[nodiscard]] Json take() { return std::move(object_); }
-  [[nodiscard]] Json& object() { return object_; }
 
  private:
   static Json json(const std::string& value) { return value; }
@@ -299,7 +298,7 @@ std::string to_json(const Record& record) {
   writer("schema", std::string(Record::kSchema));
   fields(writer, record);
   std::string text;
-  print(writer.object(), 0, text);
+  print(writer.take(), 0, text);
   text += '\n';
   return text;
 }

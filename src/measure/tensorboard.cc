@@ -58,26 +58,10 @@ constexpr std::array kScalars{
     Scalar{"images_per_s", "images_per_s"},
 };
 
-}  // namespace
-
-std::uint32_t crc32c(std::string_view bytes) {
-  static constexpr auto kTable = crc_table();
-  std::uint32_t crc = ~std::uint32_t{0};
-  for (const char byte : bytes) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<unsigned char>(byte)) & 0xff];
-  return ~crc;
-}
-
+/// Rotated and shifted, so that a checksum over data that contain checksums differs from them.
 std::uint32_t masked_crc32c(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8u; }
 
-std::string tfrecord(std::string_view message) {
-  std::string record;
-  add_little_endian(record, static_cast<std::uint64_t>(message.size()));
-  add_little_endian(record, masked_crc32c(record));
-  record += message;
-  add_little_endian(record, masked_crc32c(message));
-  return record;
-}
-
+/// `wall_time`: UTC, seconds since 1970.
 std::string scalar_message(double wall_time, std::int64_t step, std::string_view tag, float value) {
   std::string one, summary, event;
   add_bytes(one, kValueTag, tag);
@@ -89,11 +73,30 @@ std::string scalar_message(double wall_time, std::int64_t step, std::string_view
   return event;
 }
 
+/// The first message of every file.
 std::string version_message(double wall_time) {
   std::string event;
   add_double(event, kEventWallTime, wall_time);
   add_bytes(event, kEventFileVersion, "brain.Event:2");
   return event;
+}
+
+}  // namespace
+
+std::uint32_t crc32c(std::string_view bytes) {
+  static constexpr auto kTable = crc_table();
+  std::uint32_t crc = ~std::uint32_t{0};
+  for (const char byte : bytes) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<unsigned char>(byte)) & 0xff];
+  return ~crc;
+}
+
+std::string tfrecord(std::string_view message) {
+  std::string record;
+  add_little_endian(record, static_cast<std::uint64_t>(message.size()));
+  add_little_endian(record, masked_crc32c(record));
+  record += message;
+  add_little_endian(record, masked_crc32c(message));
+  return record;
 }
 
 TensorBoardFile::TensorBoardFile(std::filesystem::path directory, std::function<void(const std::string&)> say)

@@ -16,18 +16,8 @@ namespace paceline::measure {
 
 /// CRC-32C (Castagnoli) of `bytes`.
 [[nodiscard]] std::uint32_t crc32c(std::string_view bytes);
-/// The same, rotated and shifted as in these files, so that a checksum over data that contain checksums
-/// differs from them.
-[[nodiscard]] std::uint32_t masked_crc32c(std::string_view bytes);
-
 /// `message` with its length and both checksums.
 [[nodiscard]] std::string tfrecord(std::string_view message);
-
-/// One scalar as a message. `wall_time`: UTC, seconds since 1970.
-[[nodiscard]] std::string scalar_message(double wall_time, std::int64_t step, std::string_view tag,
-                                         float value);
-/// The first message of every file.
-[[nodiscard]] std::string version_message(double wall_time);
 
 /// Threads  one at a time
 class TensorBoardFile {

@@ -33,11 +33,7 @@ struct RankTimeline {
 };
 template <typename A>
 void fields(A& archive, base::In<A, RankTimeline>& value) {
-  archive("rank", value.rank);
-  archive("host", value.host);
-  archive("clock_error_s", value.clock_error_s);
-  archive("is_cut", value.is_cut);
-  archive("spans", value.spans);
+  base::each_member(archive, value.rank, value.host, value.clock_error_s, value.is_cut, value.spans);
 }
 
 /// Changes those parts of Phase::exposed_transfer spans that lie inside `waits` into exposed_wait, as the
@@ -80,8 +76,7 @@ struct RankSteps {
 };
 template <typename A>
 void fields(A& archive, base::In<A, RankSteps>& value) {
-  archive("timeline", value.timeline);
-  archive("steps_s", value.steps_s);
+  base::each_member(archive, value.timeline, value.steps_s);
 }
 
 /// The last steps that all ranks have, at most `most_steps`; fewer steps, and then fewer ranks, if there are

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 
 namespace paceline::serve {
 namespace {
@@ -42,10 +43,7 @@ void remove_ranges(std::string& head) {
   for (std::size_t begin = 0; begin < head.size();) {
     const auto end = std::min(head.find('\n', begin), head.size() - 1) + 1;
     const auto name = std::string_view(head).substr(begin, kName.size());
-    const bool is_range = std::ranges::equal(name, kName, {}, [](char letter) {
-      return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-    });
-    if (!is_range) kept.append(head, begin, end - begin);
+    if (base::lower_case(name) != kName) kept.append(head, begin, end - begin);
     begin = end;
   }
   head = std::move(kept);

@@ -33,15 +33,6 @@ bool is_run(const fs::path& folder) {
 
 constexpr std::int64_t kLongestRecord = std::int64_t{64} << 20;
 
-std::vector<fs::path> folders_in(const fs::path& folder) {
-  std::vector<fs::path> folders;
-  for (const auto& entry : base::entries_of(folder)) {
-    std::error_code gone;
-    if (entry.is_directory(gone) && !entry.is_symlink(gone)) folders.push_back(entry.path());
-  }
-  return folders;
-}
-
 /// Whether a program of this host is writing to the run: it then holds a lock on the directory
 /// (OutputDirectory).
 bool is_locked(const fs::path& directory) {
@@ -89,7 +80,9 @@ std::vector<Run> RunBook::list() {
 }
 
 void RunBook::walk(const fs::path& folder, int depth, std::vector<Run>& runs) {
-  for (const auto& inner : folders_in(folder)) {
+  for (const auto& inner : base::entries_of(folder)) {
+    std::error_code gone;
+    if (!inner.is_directory(gone) || inner.is_symlink(gone)) continue;
     if (is_run(inner))
       runs.push_back(read(inner));
     else if (depth < kDeepest)

@@ -1,6 +1,6 @@
 #include "serve/site.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/random.h>
 
 #include <array>
@@ -225,9 +225,7 @@ std::string make_token() {
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     base::fail(base::ErrorKind::device,
                "--token: the system provided no random numbers to make a token; give one");
-  std::string token;
-  for (const auto byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
 bool is_same_token(std::string_view token, std::string_view given) {

@@ -84,7 +84,7 @@ class Exchange {
   }
 
   Traffic large() {
-    const std::size_t blocks = blocks_of(src_.size(), kBlock);
+    const std::size_t blocks = number_of_blocks();
     for (std::size_t k = 0; k <= blocks; ++k) {
       if (k > 0) gather(block(k - 1));
       std::span<std::byte> in;
@@ -96,7 +96,7 @@ class Exchange {
   }
 
   Traffic large_as_bf16() {
-    const std::size_t blocks = blocks_of(src_.size(), kBlock);
+    const std::size_t blocks = number_of_blocks();
     const auto room = room_.take(1, kBlock * (sizeof(float) + 4 * sizeof(base::BFloat16)));
     const std::span wide(reinterpret_cast<float*>(room.data()), kBlock);
     const std::span halves(reinterpret_cast<base::BFloat16*>(wide.data() + kBlock), 4 * kBlock);
@@ -151,9 +151,7 @@ class Exchange {
  private:
   static constexpr std::size_t kBlock = kExchangeBlock / sizeof(float);
 
-  static std::size_t blocks_of(std::size_t count, std::size_t length) {
-    return (count + length - 1) / length;
-  }
+  [[nodiscard]] std::size_t number_of_blocks() const { return (src_.size() + kBlock - 1) / kBlock; }
   template <typename T>
   [[nodiscard]] static std::span<T> part(std::span<T> values, Segment where) {
     return values.subspan(where.begin, where.count());

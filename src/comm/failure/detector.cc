@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -70,7 +69,7 @@ void FailureDetector::serve() {
     std::vector<pollfd> waiting{{wake_.get(), POLLIN, 0}};
     {
       const std::lock_guard lock(mutex_);
-      for (const auto& peer : peers_) waiting.push_back({peer.socket, POLLIN, 0});  // poll() ignores -1
+      for (const auto& peer : peers_) waiting.push_back({peer.socket.get(), POLLIN, 0});  // poll() ignores -1
     }
     const auto next = std::min(next_beat, next_look);
     const auto left = std::chrono::duration_cast<milliseconds>(next - Clock::now());
@@ -95,12 +94,11 @@ void FailureDetector::serve() {
 
 bool FailureDetector::read_from(Peer& peer) {
   char bytes[4096];
-  const auto count = ::recv(peer.socket, bytes, sizeof bytes, MSG_DONTWAIT);
+  const auto count = ::recv(peer.socket.get(), bytes, sizeof bytes, MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
   if (count <= 0) {
     const std::lock_guard lock(mutex_);
-    ::close(peer.socket);
-    peer.socket = -1;
+    peer.socket.close();
     return peer.left;
   }
   peer.incoming.append(bytes, static_cast<std::size_t>(count));
@@ -122,14 +120,13 @@ void FailureDetector::take(Peer& peer, std::string_view line) {
     // Process 0 has printed every failure that it sends, so this process need not, even if it found the
     // failure too.
     if (what == "heard" || (what == "failed" && process_ != 0)) heard_ = true;
+    if (what == "failed" && process_ == 0) write_line(peer.socket.get(), "heard");
     if (auto where = what == "at" ? rank_status_of(line) : std::nullopt) {
       peer.seen.take(std::move(*where), peer.heard);
       peer.began = true;
     }
   }
-  if (what != "failed") return;
-  if (process_ == 0) send(peer, "heard");
-  report(failure_of(line));
+  if (what == "failed") report(failure_of(line));
 }
 
 void FailureDetector::look_for_silence(Peer& peer) {
@@ -138,7 +135,7 @@ void FailureDetector::look_for_silence(Peer& peer) {
   std::string text;
   {
     const std::lock_guard lock(mutex_);
-    if (peer.socket < 0 || peer.left) return;
+    if (!peer.socket.is_open() || peer.left) return;
     const auto silence = Clock::now() - peer.heard;
     if (silence < options_.silent || peer.warned) {
       if (silence < deadline) return;
@@ -239,11 +236,11 @@ void FailureDetector::look_for_who_holds_up() {
 void FailureDetector::lose_ended(std::vector<Peer*> ended) {
   const double silence_s = base::seconds_since(ended.front()->heard);
   const auto is_new = [&](const Peer& peer) {
-    return peer.socket >= 0 && std::find(ended.begin(), ended.end(), &peer) == ended.end();
+    return peer.socket.is_open() && std::find(ended.begin(), ended.end(), &peer) == ended.end();
   };
   if (process_ == 0) std::this_thread::sleep_for(kForTheirNeighbours);
   for (auto& peer : peers_)
-    while (is_new(peer) && wait_for(peer.socket, POLLIN, milliseconds(0)))
+    while (is_new(peer) && wait_for(peer.socket.get(), POLLIN, milliseconds(0)))
       if (!read_from(peer)) ended.push_back(&peer);
   std::sort(ended.begin(), ended.end());  // in the order of peers_, by process
   const auto names = base::texts_of(ended, [&](const Peer* peer) { return describe(peer->process); });
@@ -308,7 +305,7 @@ bool FailureDetector::wait_until_heard(milliseconds longest) {
   while (process_ != 0) {
     {
       const std::lock_guard lock(mutex_);
-      const bool gone = peers_.front().left || peers_.front().socket < 0;
+      const bool gone = peers_.front().left || !peers_.front().socket.is_open();
       if (gone || Clock::now() > until) return heard_;
     }
     std::this_thread::sleep_for(milliseconds(5));
@@ -350,15 +347,10 @@ std::string FailureDetector::sentence_of_late(const Peer& peer) const {
   return fmt::format("rank {} on host {} (last in {})", at.rank, peer.host, place_of(at));
 }
 
-void FailureDetector::send(Peer& peer, const std::string& line) {
-  const std::lock_guard lock(mutex_);
-  if (peer.socket >= 0) write_line(peer.socket, line);
-}
-
 void FailureDetector::send_all(const std::string& line) {
   const std::lock_guard lock(mutex_);
   for (const auto& peer : peers_)
-    if (peer.socket >= 0) write_line(peer.socket, line);
+    if (peer.socket.is_open()) write_line(peer.socket.get(), line);
 }
 
 }  // namespace paceline::comm

@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "comm/failure/heartbeat.h"
 #include "comm/failure/rank_status.h"
 #include "comm/line_socket.h"
@@ -96,7 +95,7 @@ class FailureDetector {
  private:
   struct Peer {
     int process = 0;
-    int socket = -1;
+    Socket socket;
     std::string host;
     std::string incoming;  ///< the beginning of a line
     WatchedProcess seen;
@@ -120,7 +119,6 @@ class FailureDetector {
   void lose_ended(std::vector<Peer*> ended);
   void lose(const Peer& peer, std::string text, double silence_s);
   void report(const Failure& failure);
-  void send(Peer& peer, const std::string& line);
   void send_all(const std::string& line);
   // With mutex_ held.
   [[nodiscard]] const Peer* peer_of(int process) const;

@@ -2,7 +2,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -42,14 +41,14 @@ FailureDetector::FailureDetector(int process, std::vector<Address> addresses, De
     : process_(process), options_(options), deadline_(options.deadline), addresses_(std::move(addresses)) {
   const auto host = base::host_name();
   const Address& address = addresses_.front();
-  const int socket = connect_to(address, kToConnect);
-  if (socket < 0)
+  Socket socket(connect_to(address, kToConnect));
+  if (!socket.is_open())
     base::fail(base::ErrorKind::comm,
                "heartbeats: process {} on {} cannot reach process 0 on {} (port {}); is a firewall between "
                "them?",
                process, host, address.host, address.port);
-  peers_.push_back({.process = 0, .socket = socket, .host = address.host});
-  write_line(socket, fmt::format("hello {} {} {}", address.token, process, host));
+  write_line(socket.get(), fmt::format("hello {} {} {}", address.token, process, host));
+  peers_.push_back({.process = 0, .socket = std::move(socket), .host = address.host});
 }
 
 FailureDetector::~FailureDetector() {
@@ -59,22 +58,20 @@ FailureDetector::~FailureDetector() {
   }
   send_all("bye");
   if (process_ == 0) read_to_the_ends();
-  for (auto& peer : peers_)
-    if (peer.socket >= 0) ::close(peer.socket);
 }
 
 void FailureDetector::read_to_the_ends() {
   for (const auto& peer : peers_)
-    if (peer.socket >= 0) ::shutdown(peer.socket, SHUT_WR);
+    if (peer.socket.is_open()) ::shutdown(peer.socket.get(), SHUT_WR);
   const auto until = Clock::now() + kForTheEnds;
   for (const auto& peer : peers_) {
-    if (peer.socket < 0) continue;
+    if (!peer.socket.is_open()) continue;
     char bytes[4096];
     ssize_t count = 1;
     while (count > 0) {
       const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
-      if (left.count() <= 0 || !wait_for(peer.socket, POLLIN, left)) break;
-      count = ::recv(peer.socket, bytes, sizeof bytes, MSG_DONTWAIT);
+      if (left.count() <= 0 || !wait_for(peer.socket.get(), POLLIN, left)) break;
+      count = ::recv(peer.socket.get(), bytes, sizeof bytes, MSG_DONTWAIT);
     }
   }
 }
@@ -91,7 +88,7 @@ void FailureDetector::accept_all() {
     if (!guest) {
       std::string missing;
       for (const auto& peer : peers_)
-        if (peer.socket < 0) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", peer.process);
+        if (!peer.socket.is_open()) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", peer.process);
       base::fail(base::ErrorKind::comm,
                  "heartbeats: process {} did not reach process 0 on {} (port {}) within {} s; is a firewall "
                  "between them?",
@@ -103,9 +100,9 @@ void FailureDetector::accept_all() {
     const auto process = ours ? number_of(word_of(words)) : std::nullopt;
     if (!process || *process < 1 || *process > peers_.size()) continue;
     Peer& peer = peers_[static_cast<std::size_t>(*process) - 1];
-    if (peer.socket >= 0) continue;
+    if (peer.socket.is_open()) continue;
     peer.host = words;
-    peer.socket = socket.release();
+    peer.socket = std::move(socket);
     ++connected;
   }
   listener_.close();  // nobody else is expected

@@ -1,8 +1,6 @@
 #include "comm/failure/probes.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -13,7 +11,6 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/process.h"
 #include "base/text.h"
 
@@ -59,7 +56,6 @@ constexpr milliseconds kToAnswer{500};
 /// How long to wait for the question of a connected process; a stranger that sends none must not block others
 /// longer.
 constexpr milliseconds kToAsk{200};
-constexpr milliseconds kLookForTheEnd{60000};  ///< it wakes the wait anyhow
 /// Shorter than processes stay to answer (ProcessGroup::leave_after_failure()); otherwise those that have
 /// left would be called missing.
 constexpr milliseconds kForThoseAbove{1000};
@@ -131,26 +127,10 @@ std::vector<std::string> StartupProbe::absent(const CpuTimes& before) const {
 }
 
 SurvivorProbe::SurvivorProbe(const std::string& interface, bool is_on_this_host)
-    : address_(listen_anywhere(listener_, interface, is_on_this_host)), wake_(::eventfd(0, EFD_CLOEXEC)) {
-  if (!wake_.is_open())
-    base::fail(base::ErrorKind::comm, "survivor probe: no eventfd could be made: {}", std::strerror(errno));
-  thread_ = std::thread([this] { answer_all(); });
-}
-
-SurvivorProbe::~SurvivorProbe() {
-  ::eventfd_write(wake_.get(), 1);
-  thread_.join();
-}
-
-void SurvivorProbe::answer_all() {
-  FirstLines askers(listener_.get(), {.patience = kToAsk});
-  while (!wait_for(wake_.get(), POLLIN, milliseconds(0))) {
-    const auto asker = askers.next(kLookForTheEnd, wake_.get());
-    if (!asker) continue;
-    const Socket socket(asker->socket);
-    if (asker->line == question(address_)) write_line(socket.get(), answer(address_));
-  }
-}
+    : LineListener(interface, is_on_this_host, {.patience = kToAsk},
+                   [](const Address& own, std::string_view line, int socket) {
+                     if (line == question(own)) write_line(socket, answer(own));
+                   }) {}
 
 Called probe_survivors(int process, std::span<const Address> addresses) {
   Called called{.lowest = process};

@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "comm/launch.h"
@@ -55,24 +54,12 @@ class StartupProbe {
 // knows that all below it are gone.
 
 /// Answers "are you there?" until it is destroyed, even if the process's other threads hang.
-class SurvivorProbe {
+class SurvivorProbe : public LineListener {
  public:
   /// `interface`: the network interface to listen on; "": any.
   ///
   /// Errors   Error(comm): no port could be opened
   explicit SurvivorProbe(const std::string& interface = "", bool is_on_this_host = false);
-  ~SurvivorProbe();
-  SurvivorProbe(const SurvivorProbe&) = delete;
-  SurvivorProbe& operator=(const SurvivorProbe&) = delete;
-  [[nodiscard]] const Address& address() const { return address_; }
-
- private:
-  void answer_all();
-
-  Socket listener_;
-  Address address_;
-  Socket wake_;         ///< an eventfd, which ends the thread
-  std::thread thread_;  ///< last: it uses all of the above
 };
 
 /// The answers that a process got from those below it.

@@ -15,15 +15,12 @@ using std::chrono::milliseconds;
 
 constexpr std::array<std::string_view, 4> kDoing{"works", "rests", "waits", "follows"};
 
-milliseconds since(base::TimePoint begin, base::TimePoint now) {
-  return std::chrono::duration_cast<milliseconds>(now - begin);
-}
-
 bool is_there_for_others(const WatchedProcess& one) { return !one.is_out && one.at.doing != Doing::follows; }
 
 /// How long the process has shown no progress; what counts as progress depends on its phase.
 milliseconds rested(const WatchedProcess& one, bool may_work, base::TimePoint now) {
-  return since(may_work ? std::max(one.moved, one.worked) : one.moved, now);
+  const auto last = may_work ? std::max(one.moved, one.worked) : one.moved;
+  return std::chrono::duration_cast<milliseconds>(now - last);
 }
 
 /// If all processes wait: those that have been behind the others for `longest`. None if one is silent, since

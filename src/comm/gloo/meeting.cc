@@ -6,14 +6,11 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <thread>
-#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"

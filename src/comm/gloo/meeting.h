@@ -8,7 +8,6 @@
 #include <gloo/rendezvous/store.h>
 
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <poll.h>
@@ -119,10 +120,7 @@ std::string proof_of(const std::string& secret, std::string_view who, const std:
 }
 
 bool is_same_proof(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned differs = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) differs |= static_cast<unsigned char>(a[i] ^ b[i]);
-  return differs == 0;
+  return a.size() == b.size() && ::CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 std::string length_of(std::size_t size) {

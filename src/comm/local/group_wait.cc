@@ -9,7 +9,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "comm/failure/stall_detector.h"

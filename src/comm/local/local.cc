@@ -115,11 +115,7 @@ class Local final : public Communicator {
       for (std::size_t r = 0; r < places.size(); ++r)
         if (r != from) copy(places[r].target, places[from].target, bytes.size());
     });
-    const auto count = static_cast<std::int64_t>(bytes.size());
-    if (rank() == root)
-      count_exchange(count * (group_->ranks() - 1), 0);
-    else
-      count_exchange(0, count);
+    count_star(bytes.size(), root, true);
   }
 
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
@@ -211,10 +207,10 @@ class Local final : public Communicator {
     base::expects(root >= 0 && root < size(), "0 <= root < size");
     base::expects(across() == nullptr, "the ranks are those of one process");
   }
-  /// Counts `bytes` between the root and each other rank, from the root or to it.
+  /// Counts `bytes` between the root and each other rank of its process, from the root or to it.
   void count_star(std::size_t bytes, int root, bool from_root) {
     const auto each = static_cast<std::int64_t>(bytes);
-    const std::int64_t here = rank() == root ? each * (size() - 1) : each;
+    const std::int64_t here = rank() == root ? each * (group_->ranks() - 1) : each;
     if ((rank() == root) == from_root)
       count_exchange(here, 0);
     else

@@ -15,7 +15,6 @@
 #include <mutex>
 #include <string>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "comm/mpi/load.h"
 #include "comm/wire.h"

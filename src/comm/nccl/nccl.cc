@@ -1,7 +1,5 @@
 #include "comm/nccl/nccl.h"
 
-#include <algorithm>
-#include <array>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -15,11 +13,6 @@ namespace {
 
 using base::Array;
 
-template <std::size_t size>
-void put(std::array<char, size>& text, const std::string& value) {
-  std::copy_n(value.begin(), std::min(value.size(), size - 1), text.begin());
-}
-
 /// The kernel's name for this start of the machine; empty where it gives none.
 std::string boot_id() {
   try {
@@ -31,7 +24,7 @@ std::string boot_id() {
 
 /// What the devices of two ranks have in common so that NCCL refuses them: "share" one; empty: nothing.
 std::string_view in_common(const Offer& one, const Offer& other) {
-  const bool known = one.uuid[0] != '\0' && other.uuid[0] != '\0';
+  const bool known = !one.uuid.empty() && !other.uuid.empty();
   if (known && one.uuid == other.uuid) return "share";
   // Bus ids are those of one machine; virtual machines of one name may have the same ones.
   if (one.device != other.device || one.machine != other.machine) return "";
@@ -137,18 +130,17 @@ class Nccl final : public Forwarding {
     auto stream = memory.make_side_stream();
     Offer mine;
     if (stream == nullptr)
-      put(mine.problem, fmt::format("{} is not a GPU", memory.name()));
+      mine.problem = fmt::format("{} is not a GPU", memory.name());
     else
-      put(mine.device, fmt::format("{} of {}", stream->device(), base::host_name()));
-    if (stream != nullptr) put(mine.uuid, stream->uuid());
-    put(mine.machine, boot_id());
+      mine.device = fmt::format("{} of {}", stream->device(), base::host_name());
+    if (stream != nullptr) mine.uuid = stream->uuid();
+    mine.machine = boot_id();
     try {
       if (stream != nullptr) api_ = &options_.open();
     } catch (const base::Error& error) {
-      put(mine.problem, error.what());
+      mine.problem = error.what();
     }
-    std::vector<Offer> offers(ranks());
-    inner().all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(offers)));
+    const auto offers = gather_values(inner(), size(), mine);
     if (const auto problem = why_not_joined(offers); !problem.empty()) {
       if (rank() == 0 && options_.say)
         options_.say("gradients go through the memory of the host, not through NCCL: " + problem);
@@ -214,20 +206,19 @@ class Nccl final : public Forwarding {
 
 std::string why_not_joined(std::span<const Offer> offers) {
   for (std::size_t rank = 0; rank < offers.size(); ++rank)
-    if (offers[rank].problem[0] != '\0') return fmt::format("rank {}: {}", rank, offers[rank].problem.data());
+    if (!offers[rank].problem.empty()) return fmt::format("rank {}: {}", rank, offers[rank].problem);
   for (std::size_t rank = 0; rank < offers.size(); ++rank)
     for (std::size_t other = rank + 1; other < offers.size(); ++other)
       if (const auto what = in_common(offers[rank], offers[other]); !what.empty())
         return fmt::format("ranks {} and {} {} device {}, which NCCL refuses", rank, other, what,
-                           offers[rank].device.data());
+                           offers[rank].device);
   return "";
 }
 
 std::vector<std::unique_ptr<Communicator>> around(std::vector<std::unique_ptr<Communicator>> inner,
                                                   const Options& options) {
-  std::vector<std::unique_ptr<Communicator>> wrapped;
-  for (auto& one : inner) wrapped.push_back(std::make_unique<Nccl>(std::move(one), options));
-  return wrapped;
+  for (auto& one : inner) one = std::make_unique<Nccl>(std::move(one), options);
+  return inner;
 }
 
 }  // namespace paceline::comm::nccl

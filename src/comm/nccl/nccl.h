@@ -5,7 +5,6 @@
 /// For GPUs of one process (a thread each) or of many. The host's communicator keeps votes, counts, barriers,
 /// deadlines and the naming of lost ranks, and distributes NCCL's id, so launchers work as without NCCL.
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/archive.h"
 #include "comm/communicator.h"
 #include "comm/nccl/api.h"
 
@@ -38,13 +38,17 @@ struct Options {
   std::function<void(const std::string&)> hangs = {};
 };
 
-/// What a rank says of itself before the ranks decide whether NCCL joins them; texts end with 0.
+/// What a rank says of itself before the ranks decide whether NCCL joins them.
 struct Offer {
-  std::array<char, 128> device{};   ///< bus id and host
-  std::array<char, 64> uuid{};      ///< of the device; empty: unknown
-  std::array<char, 64> machine{};   ///< the kernel's boot id: two machines may have one name
-  std::array<char, 384> problem{};  ///< why this rank cannot; empty: it can
+  std::string device;   ///< bus id and host
+  std::string uuid;     ///< of the device; empty: unknown
+  std::string machine;  ///< the kernel's boot id: two machines may have one name
+  std::string problem;  ///< why this rank cannot; empty: it can
 };
+template <typename A>
+void fields(A& archive, base::In<A, Offer>& value) {
+  base::each_member(archive, value.device, value.uuid, value.machine, value.problem);
+}
 /// Why NCCL cannot join these ranks; empty if it can.
 [[nodiscard]] std::string why_not_joined(std::span<const Offer> offers);
 

@@ -35,11 +35,7 @@ struct Shard {
 };
 template <typename A>
 void fields(A& archive, base::In<A, Shard>& value) {
-  archive("name", value.name);
-  archive("bytes", value.bytes);
-  archive("modified_ns", value.modified_ns);
-  archive("samples", value.samples);
-  archive("others", value.others);
+  base::each_member(archive, value.name, value.bytes, value.modified_ns, value.samples, value.others);
 }
 
 /// Where an encoded image is in its shard.
@@ -60,11 +56,7 @@ struct ShardIndex {
 };
 template <typename A>
 void fields(A& archive, base::In<A, ShardIndex>& value) {
-  archive("field", value.field);
-  archive("shards", value.shards);
-  archive("members", value.members);
-  archive("labels", value.labels);
-  archive("texts", value.texts);
+  base::each_member(archive, value.field, value.shards, value.members, value.labels, value.texts);
 }
 
 /// The samples of one shard. `texts` has no order.

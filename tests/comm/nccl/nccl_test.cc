@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -189,11 +188,7 @@ TEST_F(Nccl, TwoRanksOnOneDeviceStayWithTheHost) {
 
 TEST_F(Nccl, TellsDevicesByUuidThenByMachine) {
   const auto offer = [](const char* device, const char* uuid, const char* machine) {
-    Offer made;
-    std::strcpy(made.device.data(), device);
-    std::strcpy(made.uuid.data(), uuid);
-    std::strcpy(made.machine.data(), machine);
-    return made;
+    return Offer{device, uuid, machine, ""};
   };
   const struct {
     Offer one, other;

@@ -54,21 +54,10 @@ struct GpuFacts {
 /// What the first process judges of all ranks' GPUs (cluster/gpu_table.h).
 template <typename A>
 void fields(A& archive, base::In<A, GpuFacts>& value) {
-  archive("index", value.index);
-  archive("name", value.name);
-  archive("uuid", value.uuid);
-  archive("bus_id", value.bus_id);
-  archive("performance_state", value.performance_state);
-  archive("mig", value.mig);
-  archive("pcie", value.pcie);
-  archive("pcie_most", value.pcie_most);
-  archive("brakes", value.brakes);
-  archive("memory_errors", value.memory_errors);
-  archive("needs_reset", value.needs_reset);
-  archive("has_failed_rows", value.has_failed_rows);
-  archive("compute_mode", value.compute_mode);
-  archive("processes", value.processes);
-  archive("unknown", value.unknown);
+  base::each_member(archive, value.index, value.name, value.uuid, value.bus_id, value.performance_state,
+                    value.mig, value.pcie, value.pcie_most, value.brakes, value.memory_errors,
+                    value.needs_reset, value.has_failed_rows, value.compute_mode, value.processes,
+                    value.unknown);
 }
 
 struct GpuList {
