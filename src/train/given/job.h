@@ -82,9 +82,10 @@ struct Job {
 /// for statistics.
 [[nodiscard]] engine::CompileOptions compile_options(const Options& options, const Resolved& resolved,
                                                      const Backend& backend, int local_rank);
-/// The same for planning: without a hook, but the plan must know that the run has one.
+/// The same with a hook that reduces nothing: for plans, which must know that the run has one, and for
+/// evaluation, which uses running statistics.
 [[nodiscard]] engine::CompileOptions planning_options(const Options& options, const Resolved& resolved,
-                                                      const Backend& backend);
+                                                      const Backend& backend, int local_rank = 0);
 
 /// The order of the training samples.
 ///
