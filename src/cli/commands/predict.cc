@@ -114,7 +114,6 @@ void say_forecast(const Forecast& forecast, const StepModel& model, Screen& scre
 
 struct ReadInputs {
   std::vector<measure::Record> records;
-  std::vector<analysis::Cell> cells;
   StepModel model;
 };
 
@@ -122,22 +121,18 @@ struct ReadInputs {
 ReadInputs read_model(const Settings& settings) {
   ReadInputs read;
   read.records = records_of_trainer(settings.report.records);
-  if (!read.records.empty()) {
-    read.cells = analysis::make_cells(read.records);
-    read.model = analysis::step_model(read.cells);
-    return read;
+  if (read.records.empty()) {
+    auto inputs = read_inputs(settings.report.records, false);
+    read.records = std::move(inputs.records.records);
+    if (!inputs.tables.empty()) {
+      if (!read.records.empty() || inputs.tables.size() > 1)
+        base::fail(ErrorKind::usage,
+                   "a prediction is made from records, or from one table; give the files of one of them");
+      read.model = step_model_of(inputs.tables.front());
+      return read;
+    }
   }
-  auto inputs = read_inputs(settings.report.records, false);
-  if (!inputs.tables.empty()) {
-    if (!inputs.records.records.empty() || inputs.tables.size() > 1)
-      base::fail(ErrorKind::usage,
-                 "a prediction is made from records, or from one table; give the files of one of them");
-    read.model = step_model_of(inputs.tables.front());
-    return read;
-  }
-  read.records = std::move(inputs.records.records);
-  read.cells = analysis::make_cells(read.records);
-  read.model = analysis::step_model(read.cells);
+  read.model = analysis::step_model(analysis::make_cells(read.records));
   return read;
 }
 
