@@ -72,13 +72,6 @@ void require_same_cells(const cluster::Session& session, const std::vector<study
           process, session.members()[process].host);
 }
 
-void print_records(const std::vector<measure::Record>& records) {
-  std::printf("[");
-  for (std::size_t i = 0; i < records.size(); ++i)
-    std::printf("%s\n%s", i == 0 ? "" : ",", measure::to_json(records[i]).c_str());
-  std::printf("\n]\n");
-}
-
 /// Tells the user what will run, before the first cell.
 void introduce_cells(const Settings& settings, std::size_t cells, const std::filesystem::path& directory,
                      Screen& screen) {
@@ -118,8 +111,9 @@ int show_report(const Settings& settings, const std::vector<measure::Record>& re
                                                 .emulated = emulated_link(records),
                                                 .margin = settings.report.margin});
   screen.say("");
+  const auto json_of = [](const measure::Record& record) { return measure::to_json(record); };
   if (settings.json)
-    print_records(records);
+    std::printf("[\n%s\n]\n", base::joined(records, ",\n", json_of).c_str());
   else
     say_report(document, settings.tables, screen);
   const Settings::Report where{.records = {},
