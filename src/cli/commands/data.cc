@@ -90,10 +90,8 @@ Census take_census(const data::Dataset& set, int classes, const char* name) {
   const auto channels = static_cast<std::size_t>(format.channels);
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(format.bytes()));
   std::vector<std::uint64_t> sum(channels), squares(channels);
-  Census census{.per_class = std::vector<std::int64_t>(static_cast<std::size_t>(classes)),
-                .mean = {},
-                .stddev = {},
-                .hashes = {}};
+  Census census;
+  census.per_class.resize(static_cast<std::size_t>(classes));
   for (std::int64_t index = 0; index < set.size(); ++index) {
     const auto label = set.read(index, pixels);
     if (label < 0 || label >= classes)
