@@ -149,15 +149,12 @@ analysis::StepRequest step_request(const Settings::Predict& options, const StepM
   return request;
 }
 
-analysis::Prediction read_prediction(const fs::path& path) {
-  return analysis::prediction_from_json(base::read_file(path), path.string());
-}
-
 /// Half of the interval, of what scores of this kind of run say it should be.
 std::optional<analysis::Calibration> calibrated(const Settings::Predict& options, const StepModel& model,
                                                 bool is_other_hardware) {
   std::vector<analysis::Prediction> predictions;
-  for (const auto& path : options.calibrate_by) predictions.push_back(read_prediction(path));
+  for (const auto& path : options.calibrate_by)
+    predictions.push_back(analysis::prediction_from_json(base::read_file(path), path.string()));
   const auto kind = model.is_ghost      ? analysis::ScoreKind::ghosts
                     : is_other_hardware ? analysis::ScoreKind::another_host
                                         : analysis::ScoreKind::this_host;
