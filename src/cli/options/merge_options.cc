@@ -195,13 +195,11 @@ void check_together(const Settings& settings) {
 /// Whether a search may vary the option: the training's result must depend on it, but it must not be the
 /// data, the length or the workers.
 bool is_searched(const Option& option) {
-  for (const Setting one :
-       {Setting("model"), Setting("precision"), Setting("label-smoothing"), Setting("crop-padding"),
-        Setting("crop-fill"), Setting("flip"), Setting("local-batch"), Setting("global-batch"),
-        Setting("loader-threads"), Setting("lookahead"), Setting("lookahead-keep"),
-        Setting("lookahead-power"), Setting("mixup"), Setting("cutmix")})
-    if (option.setting == one) return true;
-  return option.is_of_the_rule();
+  constexpr Setting kOthers[]{"model",          "precision", "label-smoothing", "crop-padding",
+                              "crop-fill",      "flip",      "local-batch",     "global-batch",
+                              "loader-threads", "lookahead", "lookahead-keep",  "lookahead-power",
+                              "mixup",          "cutmix"};
+  return option.is_of_the_rule() || std::ranges::count(kOthers, option.setting) > 0;
 }
 
 /// Every combination of the values in lists, with the single values of other options. The first list varies
