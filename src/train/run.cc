@@ -210,7 +210,6 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
           .stop = stop,
           .resume = resume,
           .last_epoch = last_epoch(prepared),
-          .started = options.started,
           .counts = counts,
           .update_count = update_count,
           .test_reads = test_reads,

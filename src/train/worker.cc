@@ -254,7 +254,7 @@ class Worker {
     StepOrder order{.update = update};
     const data::Batch& batch = steps_->next_batch(loader_ ? &*loader_ : nullptr, counters_, order);
     if (is_root() && job_.counts.first_step_s == 0)
-      job_.counts.first_step_s = base::seconds_since(job_.started);
+      job_.counts.first_step_s = base::seconds_since(job_.options.started);
     order.lr = watch_.rate_factor() * recovery_->guard().rate_factor() *
                learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
     order.enough = window_.is_long_enough(update, step_times_.steps() + 1);

@@ -61,7 +61,6 @@ struct Job {
   /// Rank 0: the record of the epoch at whose end the checkpoint was written; none if there is no such epoch.
   std::optional<measure::EpochRecord> last_epoch;
   std::vector<std::vector<int>> cores = {};  ///< [worker of this process] to bind to; empty: do not bind
-  base::TimePoint started;                   ///< of the command
   RunCounts& counts;
   UpdateCount& update_count;  ///< set by rank 0: a copy of counts.updates_done that survives a kill
   const data::CountedDataset& test_reads;  ///< counts reads of source.test
