@@ -328,8 +328,7 @@ Bar CellProgress::bar() const {
 }
 
 void CellProgress::show() {
-  if (parts_.empty() || parts_.back().name.empty()) return;
-  if (!is_due()) return;
+  if (parts_.empty() || parts_.back().name.empty() || !is_due()) return;
   if (screen_.is_live()) {
     last_shown_ = base::Clock::now();
     return screen_.draw(bar());
