@@ -346,10 +346,6 @@ std::string take_site_name(const Site& site, std::string& data) {
   return fmt::format("{}: {} is {}", site.data_where.at(name), name, data);
 }
 
-std::string keys_of(const std::vector<Assignment>& given) {
-  return fmt::format("site file: {}", fmt::join(base::texts_of(given, &Assignment::where), ", "));
-}
-
 /// So that users need not type again with which options the model of a checkpoint was trained: those of
 /// `evaluate` from the record beside it (data, model, precision, device, batch, validation split ...);
 /// without a record those in the checkpoint itself: model and precision.
@@ -375,9 +371,8 @@ std::vector<Assignment> options_of_checkpoint(const std::filesystem::path& check
   for (const char* key : {"model", "data", "device", "validation-split", "bad-images", "label-smoothing",
                           "shard", "bn", "test-time-augmentation", "measured-kernels"}) {
     const auto found = record.settings.find(key);
-    const bool is_off =
-        found != record.settings.end() && found->second == "0";  // as --shard, which takes none
-    if (found != record.settings.end() && !is_off) take(key, found->second, path.string());
+    if (found != record.settings.end() && found->second != "0")  // as --shard has it, which takes none
+      take(key, found->second, path.string());
   }
   take("precision", record.precision, path.string());
   take("local-batch", std::to_string(record.local_batch), path.string());
@@ -408,7 +403,8 @@ Parsed parse(Command command, const std::vector<std::string>& typed_words) {
                "--quick is the short form of a recipe, its table [quick], and {}; leave --quick out",
                file.empty() ? "no recipe is given" : file + " has none");
   const Site site = (command & kAtASite) ? read_site(site_files(), command) : Site();
-  if (!site.given.empty() && (command & (kLaunch | kSbatch))) remarks.push_back(keys_of(site.given));
+  if (!site.given.empty() && (command & (kLaunch | kSbatch)))
+    remarks.push_back("site file: " + base::joined(site.given, ", ", &Assignment::where));
   for (auto* const layer : {&recipe.given, &recipe.quick, &typed})
     for (auto& assignment : *layer)
       if (assignment.option->setting == "data")
