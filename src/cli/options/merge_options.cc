@@ -248,9 +248,8 @@ std::map<std::string, std::string> what_is_read(const Settings& settings) {
 std::vector<std::string> common_notes(const std::vector<Settings>& all) {
   auto notes = all.front().notes;
   std::erase_if(notes, [&](const std::string& note) {
-    return std::any_of(all.begin(), all.end(), [&](const Settings& one) {
-      return std::find(one.notes.begin(), one.notes.end(), note) == one.notes.end();
-    });
+    return std::ranges::any_of(all,
+                               [&](const auto& one) { return std::ranges::count(one.notes, note) == 0; });
   });
   return notes;
 }
