@@ -164,9 +164,9 @@ void refuse_unread(const Settings& settings) {
                                    {"keep-order", "pack", "shards"}, {"to", "stage", "to"}};
   for (const auto& [option, action, with] : kReadings) {
     if (!settings.is_given(option)) continue;
-    if (settings.data.action != action)
+    if (settings.action != action)
       base::fail(ErrorKind::usage, "--{} is for data {}, not for data {}; leave it out", option.key(), action,
-                 settings.data.action);
+                 settings.action);
     if (!settings.is_given(with))
       base::fail(ErrorKind::usage, "--{} is read with --{} alone; add that, or leave it out", option.key(),
                  with.key());
@@ -205,12 +205,12 @@ int get_data(const Settings& settings) {
 }  // namespace
 
 int data_command(const Settings& settings) {
-  if (settings.data.action == "get") return get_data(settings);
+  if (settings.action == "get") return get_data(settings);
   refuse_unread(settings);
   const auto started = base::Clock::now();
-  if (settings.data.action == "stage") return stage_data(settings);
-  if (settings.data.action == "manifest") return write_image_manifest(settings.data.spec);
-  const bool skips = settings.data.action == "pack" && settings.train.skip_bad_images;
+  if (settings.action == "stage") return stage_data(settings);
+  if (settings.action == "manifest") return write_image_manifest(settings.data.spec);
+  const bool skips = settings.action == "pack" && settings.train.skip_bad_images;
   const auto source =
       data::open(settings.data.spec, {.skip_bad_images = skips, .threads = base::usable_cores()});
   const auto format = source.train->format();
@@ -218,25 +218,25 @@ int data_command(const Settings& settings) {
   print("{} training and {} test images of {}x{}x{} (height, width, channels), {} classes{}\n",
         source.train->size(), source.test->size(), format.height, format.width, format.channels,
         source.classes(), source.synthetic ? "; SYNTHETIC data" : "");
-  if (settings.data.action == "pack" && settings.data.shards > 0) return pack_into_shards(settings, source);
+  if (settings.action == "pack" && settings.data.shards > 0) return pack_into_shards(settings, source);
   if (const auto images = image_parts(source); !images.empty()) {
-    if (settings.data.action == "pack")
+    if (settings.action == "pack")
       return pack_images(source, images, settings.data.pack, settings.data.decoded);
-    return settings.data.action == "verify" ? verify_images(source, images, settings.data.list)
-                                            : describe_images(source, images);
+    return settings.action == "verify" ? verify_images(source, images, settings.data.list)
+                                       : describe_images(source, images);
   }
   if (!settings.data.list.empty())
     base::fail(ErrorKind::usage,
                "--list names images in files, but '{}' holds its images in arrays; leave it out",
                source.spec);
-  if (settings.data.action == "pack")
+  if (settings.action == "pack")
     base::fail(ErrorKind::usage,
                "data pack into one file is for image folders; '{}' has one file for all images already; "
                "--shards N packs any data set",
                source.spec);
   const auto train = take_census(*source.train, source.classes(), "training");
   const auto test = take_census(*source.test, source.classes(), "test");
-  if (settings.data.action == "verify") {
+  if (settings.action == "verify") {
     print("all of it reads: {} samples, {:.1f} MB of pixels, every label in range, in {:.1f} s\n",
           source.train->size() + source.test->size(),
           static_cast<double>(format.bytes() * (source.train->size() + source.test->size())) / 1e6,

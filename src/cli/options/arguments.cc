@@ -52,7 +52,6 @@ void take_data_words(const std::vector<std::string>& words, Settings& settings) 
         "manifest folder:DIR; or paceline data get {}",
         data::known_specs(), fmt::join(data::package_names(), "|"));
   if (packs) settings.data.pack = words[2];
-  settings.data.action = words[0];
   settings.data.spec = words[1];
 }
 
@@ -65,12 +64,11 @@ void take_runs_words(const std::vector<std::string>& words, Settings& settings) 
                words.empty()
                    ? ""
                    : fmt::format(", not '{}'{}", words.front(), base::suggestion(words.front(), actions)));
-  runs.action = words.front();
   runs.paths.assign(words.begin() + 1, words.end());
-  if (runs.action != "list" && runs.paths.empty())
+  if (settings.action != "list" && runs.paths.empty())
     base::fail(ErrorKind::usage, "runs {}: name the run's directory; 'paceline runs list' shows them",
-               runs.action);
-  if (runs.action == "list" && runs.paths.size() > 1)
+               settings.action);
+  if (settings.action == "list" && runs.paths.size() > 1)
     base::fail(ErrorKind::usage, "runs list takes one directory, got {}", runs.paths.size());
 }
 
@@ -83,7 +81,6 @@ void take_model_words(const std::vector<std::string>& words, Settings& settings)
         "got {}{}",
         words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " ")),
         words.empty() || is_known ? "" : base::suggestion(words.front(), actions_of(kModel)));
-  settings.model.action = words.front();
   settings.model.name = words.back();
 }
 
@@ -102,6 +99,7 @@ void take_classify_words(const std::vector<std::string>& words, Settings& settin
 
 /// Assigns words that are neither options nor their values: a recipe, records, a data set.
 void take_words(const std::vector<std::string>& words, Settings& settings) {
+  if (!words.empty() && !actions_of(settings.command).empty()) settings.action = words.front();
   switch (settings.command) {
     case kReport:
     case kExplain:
@@ -120,14 +118,12 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       if (words.size() < 2 || !names_action(words, kReference))
         base::fail(ErrorKind::usage, "reference takes make or check, then records of trainings; got {}",
                    words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " ")));
-      settings.reference.action = words[0];
       settings.report.records.assign(words.begin() + 1, words.end());
       return;
     case kVerify:
       if (words.empty())
         base::fail(ErrorKind::usage, "verify takes the files to check, or directories that hold them");
-      settings.verify.assign(words.begin(), words.end());
-      return;
+      break;
     case kCheck:
     case kImport:
       if (words.empty() && settings.check.template_name.empty())
@@ -161,7 +157,6 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       if (words.size() != 1 || !names_action(words, kCompletion))
         base::fail(ErrorKind::usage, "completion takes one of {}: paceline completion bash",
                    fmt::join(actions_of(kCompletion), ", "));
-      settings.shell = words.front();
       return;
     case kInit:
       if (words.size() != 1)
