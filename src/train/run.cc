@@ -297,8 +297,7 @@ Setup inspected(const Options& options, const Backend& backend, bool opens_all) 
           .excess = excess(planned.plan, parts.limits),
           .plan = std::move(planned.plan),
           .memory = std::move(memory),
-          .checkpoint_bytes = checkpoint_bytes(graph, options),
-          .checkpoint_files = checkpoint_files(options),
+          .checkpoint_bytes = checkpoint_files(options) * checkpoint_bytes(graph, options),
           .images = std::move(planned.sentence),
           .model = describe(options, graph, resolved.precision),
           .data = describe(source)};
