@@ -224,11 +224,7 @@ std::map<std::string, Record> kept_records(const std::vector<PlannedCell>& cells
   if (runner.directory.empty() || cells.empty()) return records;
   const auto here =
       train::machine_of(backend_for(runner, cells.front().options).place, runner.backend.libraries);
-  struct Foreign {
-    fs::path path;
-    std::string created;
-  };
-  std::vector<Foreign> foreign;
+  std::map<fs::path, std::string> foreign;  // and when it was made; rungs of a search share a training
   const auto is_foreign = [&](const fs::path& path, const PlannedCell& cell, const Record& record) {
     require_same_settings(path, cell, record);
     return !is_of_here(record, here, train::inspect(cell.options, backend_for(runner, cell.options)));
@@ -236,14 +232,14 @@ std::map<std::string, Record> kept_records(const std::vector<PlannedCell>& cells
   for (const PlannedCell& cell : cells) {
     if (auto record = readable(record_path(runner, cell.id)); record && record->status == "complete") {
       if (is_foreign(record_path(runner, cell.id), cell, *record))
-        foreign.push_back({record_path(runner, cell.id), record->created});
+        foreign.emplace(record_path(runner, cell.id), record->created);
       else
         records.emplace(cell.id, std::move(*record));
     }
     const auto training = training_directory(runner, cell);
     if (training.empty() || train::checkpoints_in(training).empty()) continue;
     if (const auto begun = readable(training / "record.json"); begun && is_foreign(training, cell, *begun))
-      foreign.push_back({training, begun->created});
+      foreign.emplace(training, begun->created);
   }
   if (foreign.empty()) return records;
   const auto earlier = runner.directory / kSetAside;
