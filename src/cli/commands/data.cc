@@ -28,12 +28,11 @@ namespace {
 
 data::Package find_package(const std::string& name, const std::string& from) {
   const auto& table = data::packages();
-  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& p) { return p.name == name; });
-  if (const auto how = data::how_to_get(name); found == table.end() && !how.empty())
-    base::fail(ErrorKind::usage, "data get: there is no package '{}': {}", name, how);
+  const auto found = std::ranges::find(table, name, &data::Package::name);
+  const auto how = data::how_to_get(name);
   if (found == table.end())
     base::fail(ErrorKind::usage, "data get: there is no package '{}'{}", name,
-               base::suggestion(name, data::package_names()));
+               how.empty() ? base::suggestion(name, data::package_names()) : ": " + how);
   data::Package package = *found;
   if (!from.empty())
     for (auto& file : package.files) file.urls = {from + (from.ends_with('/') ? "" : "/") + file.name};
