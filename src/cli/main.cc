@@ -102,11 +102,10 @@ std::unique_ptr<cluster::Session> join_processes(const cli::CommandRow& row, con
   if (launch.alone()) return nullptr;
   if (!settings.meeting_secret.empty())
     launch.secret = base::read_secret(settings.meeting_secret, "--meeting-secret", comm::kShortestSecret);
-  if (!(row.command & cli::kInProcesses)) {
+  if (!(row.command & cli::kInProcesses))
     base::fail(base::ErrorKind::usage,
                "{} works in one process, but {} started {}; start it without a launcher", row.name, launch.by,
                launch.processes);
-  }
   if (!settings.interface.empty()) {
     launch.interface = settings.interface;
     launch.own_address = comm::address_of_interface(settings.interface);
@@ -120,13 +119,12 @@ int run(int count, char** words, base::TimePoint started, std::unique_ptr<cluste
     std::fputs(overview().c_str(), stderr);
     return static_cast<int>(base::ErrorKind::usage);
   }
-  const bool names_command = first == "help" && count > 2;
-  if (first == "--help" || first == "-h" || (first == "help" && !names_command)) {
-    cli::print(overview());
+  if (first == "help" && count > 2) {
+    cli::print(cli::parse(find_command(words[2]).command, {"--help"}).help);
     return 0;
   }
-  if (names_command) {
-    cli::print(cli::parse(find_command(words[2]).command, {"--help"}).help);
+  if (first == "--help" || first == "-h" || first == "help") {
+    cli::print(overview());
     return 0;
   }
   if (first == "--version" || first == "version") {

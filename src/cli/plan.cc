@@ -172,7 +172,7 @@ std::vector<std::string> files_of(const Plan& plan, const std::filesystem::path&
                                  "report.md", "report.json",  "csv/"};
   if (plan.is_of_training()) {
     names = {"record.json", "events.jsonl"};
-    if (plan.largest && plan.largest->checkpoint_files > 0) names.emplace_back("checkpoint-*.safetensors");
+    if (plan.largest && plan.largest->checkpoint_bytes > 0) names.emplace_back("checkpoint-*.safetensors");
     if (plan.settings.tensorboard) names.emplace_back("tensorboard/");
   }
   for (auto& name : names) name = (directory / name).string();
@@ -314,7 +314,7 @@ void write_disk(const Plan& plan, const std::filesystem::path& directory, Writte
   Json json = Json::object();
   std::string text;
   if (plan.is_of_training() && plan.largest) {
-    const auto bytes = plan.largest->checkpoint_bytes * plan.largest->checkpoint_files;
+    const auto bytes = plan.largest->checkpoint_bytes;
     json["checkpoints_bytes"] = bytes;
     text = fmt::format("{:.1f} MB of checkpoints at the most; ", 1e-6 * static_cast<double>(bytes));
   }

@@ -161,8 +161,7 @@ void forget_not_begun(const Runner& runner, const std::vector<PlannedCell>& cell
   for (const auto& entry : base::entries_of(runner.directory / "records")) {
     if (entry.path().extension() != ".json") continue;
     const auto id = entry.path().stem().string();
-    if (std::any_of(cells.begin(), cells.end(), [&](const PlannedCell& cell) { return cell.id == id; }))
-      continue;
+    if (std::ranges::find(cells, id, &PlannedCell::id) != cells.end()) continue;
     try {
       if (measure::read_record(entry.path()).reason == kNotBegun) std::filesystem::remove(entry.path());
     } catch (const base::Error&) {

@@ -205,10 +205,9 @@ std::optional<Record> evaluate_chosen(const std::vector<PlannedCell>& cells, con
 }  // namespace
 
 std::vector<Rung> rungs(std::size_t configurations, std::int64_t epochs, bool halving) {
-  std::vector<Rung> all{{epochs, configurations}};
-  if (!halving) return all;
+  if (!halving) return {{epochs, configurations}};
   // Each rung halves at most once: with fewer epochs than halvings the search ends earlier, with several.
-  all.clear();
+  std::vector<Rung> all;
   std::vector<std::int64_t> lengths{epochs};
   for (std::size_t left = configurations; left > 1 && lengths.back() > 1; left = (left + 1) / 2)
     lengths.push_back(

@@ -69,12 +69,6 @@ bool is_of_no_use(const fs::path& checkpoint, std::int64_t end) {
   }
 }
 
-/// Removes such checkpoints from the disk and from the list.
-void remove_useless(std::vector<fs::path>& checkpoints, std::int64_t end) {
-  std::erase_if(checkpoints,
-                [&](const fs::path& path) { return is_of_no_use(path, end) && fs::remove(path); });
-}
-
 bool is_timed(const PlannedCell& cell) {
   return cell.training.empty() && cell.options.window_steps != 0 && !cell.is_of_collectives();
 }
@@ -114,8 +108,8 @@ SetUps set_ups_of(const std::vector<PlannedCell>& cells, std::span<const Record>
     if (!is_timed(cell) || !cell.skip.empty()) continue;
     const std::string key = set_up_of(cell);
     set_ups.by_id[cell.id] = key;
+    Spares& spares = set_ups.spares[key];  // of no places where there are none
     if (!cell.is_spare) continue;
-    Spares& spares = set_ups.spares[key];
     spares.places.push_back(place);
     if (!measured.contains(cell.id)) continue;
     ++spares.used;
@@ -230,11 +224,7 @@ std::map<std::string, Record> kept_records(const std::vector<PlannedCell>& cells
   if (runner.directory.empty() || cells.empty()) return records;
   const auto here =
       train::machine_of(backend_for(runner, cells.front().options).place, runner.backend.libraries);
-  struct Foreign {
-    fs::path path;
-    std::string created;
-  };
-  std::vector<Foreign> foreign;
+  std::map<fs::path, std::string> foreign;  // and when it was made; rungs of a search share a training
   const auto is_foreign = [&](const fs::path& path, const PlannedCell& cell, const Record& record) {
     require_same_settings(path, cell, record);
     return !is_of_here(record, here, train::inspect(cell.options, backend_for(runner, cell.options)));
@@ -242,14 +232,14 @@ std::map<std::string, Record> kept_records(const std::vector<PlannedCell>& cells
   for (const PlannedCell& cell : cells) {
     if (auto record = readable(record_path(runner, cell.id)); record && record->status == "complete") {
       if (is_foreign(record_path(runner, cell.id), cell, *record))
-        foreign.push_back({record_path(runner, cell.id), record->created});
+        foreign.emplace(record_path(runner, cell.id), record->created);
       else
         records.emplace(cell.id, std::move(*record));
     }
     const auto training = training_directory(runner, cell);
     if (training.empty() || train::checkpoints_in(training).empty()) continue;
     if (const auto begun = readable(training / "record.json"); begun && is_foreign(training, cell, *begun))
-      foreign.push_back({training, begun->created});
+      foreign.emplace(training, begun->created);
   }
   if (foreign.empty()) return records;
   const auto earlier = runner.directory / kSetAside;
@@ -276,7 +266,9 @@ bool can_go_on(const Runner& runner, const PlannedCell& cell) {
   // other rungs may have trained further than this cell does.
   if (record && !record->epochs.empty()) {
     const auto end = train::inspect(cell.options, backend_for(runner, cell.options)).resolved.end;
-    if (record->epochs.back().updates >= end) remove_useless(checkpoints, end);
+    if (record->epochs.back().updates >= end)
+      std::erase_if(checkpoints,
+                    [&](const fs::path& path) { return is_of_no_use(path, end) && fs::remove(path); });
   }
   if (record && !checkpoints.empty()) return true;
   fs::remove_all(training);
@@ -330,10 +322,8 @@ Repeats choose_repeats(const std::vector<PlannedCell>& cells, std::span<const Re
     for (const auto& [cell, decides] : candidates(deciding(point), subject.cells)) {
       const auto key = set_ups.by_id.find(cell->record().id);
       if (key == set_ups.by_id.end()) continue;  // of another list of cells
-      const auto spares = set_ups.spares.find(key->second);
-      if (spares == set_ups.spares.end()) continue;
       // A whole epoch cannot be longer than it is.
-      const Spares& own = spares->second;
+      const Spares& own = set_ups.spares.at(key->second);
       const bool is_longer = own.any_left() && cells[own.places[own.used]].options.window_steps > 0;
       const auto still = still_repeats(*cell);
       const bool stood_still = still.size() > own.used;

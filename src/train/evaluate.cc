@@ -13,9 +13,12 @@ namespace {
 /// Images are read into a buffer of this size, then copied to the device.
 constexpr std::int64_t kChunkBytes = std::int64_t{1} << 20;
 
-double mean_loss(const engine::LossSums& sums) { return sums.loss / static_cast<double>(sums.samples); }
-double hit_rate(const engine::LossSums& sums) {
-  return static_cast<double>(sums.correct) / static_cast<double>(sums.samples);
+/// Leaves them as they are if the set was not evaluated.
+void fill_in(const std::optional<EvaluatedSums>& sums, std::optional<double>& loss,
+             std::optional<double>& accuracy) {
+  if (!sums) return;
+  loss = sums->loss / static_cast<double>(sums->samples);
+  accuracy = static_cast<double>(sums->correct) / static_cast<double>(sums->samples);
 }
 
 std::optional<double> top_5(const EvaluatedSums& sums) {
@@ -220,14 +223,12 @@ std::optional<measure::TestSetRecord> Evaluator::test() {
   const auto test = evaluate_on(*job_.source.test, test_batches_, slow_.has_average() ? 2 : 1);
   if (!test) return std::nullopt;
   measure::TestSetRecord result;
-  result.loss = mean_loss(*test);
-  result.accuracy = hit_rate(*test);
+  fill_in(test, result.loss, result.accuracy);
   result.top_5 = top_5(*test);
   if (!slow_.has_average()) return result;
   const auto averaged = with_average([this] { return evaluate_on(*job_.source.test, test_batches_, 0); });
   if (!averaged) return std::nullopt;
-  result.ema_loss = mean_loss(*averaged);
-  result.ema_accuracy = hit_rate(*averaged);
+  fill_in(averaged, result.ema_loss, result.ema_accuracy);
   return result;
 }
 
@@ -242,15 +243,10 @@ bool Evaluator::evaluate(measure::EpochRecord& epoch, std::int64_t test_passes) 
     last_ = *trained;
     last_averaged_ = *averaged;
   }
-  const auto fill = [](const std::optional<EvaluatedSums>& sums, auto& loss, auto& accuracy) {
-    if (!sums) return;
-    loss = mean_loss(*sums);
-    accuracy = hit_rate(*sums);
-  };
-  fill(last_.test, epoch.test_loss, epoch.test_accuracy);
-  fill(last_.validation, epoch.validation_loss, epoch.validation_accuracy);
-  fill(last_averaged_.test, epoch.ema_test_loss, epoch.ema_test_accuracy);
-  fill(last_averaged_.validation, epoch.ema_validation_loss, epoch.ema_validation_accuracy);
+  fill_in(last_.test, epoch.test_loss, epoch.test_accuracy);
+  fill_in(last_.validation, epoch.validation_loss, epoch.validation_accuracy);
+  fill_in(last_averaged_.test, epoch.ema_test_loss, epoch.ema_test_accuracy);
+  fill_in(last_averaged_.validation, epoch.ema_validation_loss, epoch.ema_validation_accuracy);
   if (last_.test) epoch.test_top_5 = top_5(*last_.test);
   if (last_.validation) epoch.validation_top_5 = top_5(*last_.validation);
   return true;

@@ -130,8 +130,7 @@ void take_classes(const CheckpointInfo& info, data::Source& source, std::vector<
     notes.push_back(note_of_no_classes(info.path));
     return;
   }
-  std::vector<std::string> given;
-  for (const auto& name : source.class_names) given.push_back(base::visible(name));
+  const auto given = base::texts_of(source.class_names, [](const auto& name) { return base::visible(name); });
   if (given == known) return;
   std::vector<std::int32_t> label_of;
   for (const auto& name : given)
@@ -221,11 +220,7 @@ std::unique_ptr<engine::Engine> engine_with_weights(const std::filesystem::path&
                                                     const Options& options, const Resolved& resolved,
                                                     const graph::Graph& graph, const Backend& backend,
                                                     int rank) {
-  auto compiled = compile_options(options, resolved, backend, rank);
-  // Evaluation uses running statistics, so nothing is reduced; but the engine is compiled as in the training.
-  if (compiled.batch_norm == engine::BatchNormMode::synchronised)
-    compiled.reduce_statistics = [](std::span<double>) {};
-  auto engine = backend.machine->compile(graph, compiled);
+  auto engine = backend.machine->compile(graph, planning_options(options, resolved, backend, rank));
   read_weights(checkpoint, engine->graph(), engine->layout(), engine->weights(), options.use_ema);
   engine->weights_changed();
   return engine;

@@ -100,13 +100,6 @@ int checkpoint_files(const Options& options) {
   return options.keep_checkpoints + 1 + (has_best ? 1 : 0) + (goes_back ? 1 : 0);
 }
 
-/// A sentence if these do not fit on the disk.
-std::optional<std::string> lack_of_checkpoint_space(const Options& options, const Prepared& run) {
-  const int files = checkpoint_files(options);
-  if (files == 0 || options.out.empty()) return std::nullopt;
-  return lack_of_space(options.out, checkpoint_bytes(run.graph, options), files);
-}
-
 /// Tells the user about the run before the first step.
 void introduce(const Prepared& run, const Options& options, const ProcessPlacement& place,
                const Progress& progress) {
@@ -122,7 +115,9 @@ void introduce(const Prepared& run, const Options& options, const ProcessPlaceme
                            run.resolved.local_batch, run.resolved.global_batch, record.precision));
   progress.say(run.resolved.rate.sentence);
   progress.say(describe_memory(record));
-  if (const auto lack = lack_of_checkpoint_space(options, run)) progress.say(*lack);
+  if (const int files = options.out.empty() ? 0 : checkpoint_files(options); files > 0)
+    if (const auto lack = lack_of_space(options.out, checkpoint_bytes(run.graph, options), files))
+      progress.say(*lack);
   if (run.resume) say_of_resume(progress, options, *run.resume, run.resolved);
   if (run.resume)
     for (const auto& change : run.earlier.changes)
@@ -210,7 +205,6 @@ Record run_prepared(const Options& options, const std::filesystem::path& asked_o
           .stop = stop,
           .resume = resume,
           .last_epoch = last_epoch(prepared),
-          .started = options.started,
           .counts = counts,
           .update_count = update_count,
           .test_reads = test_reads,
@@ -303,8 +297,7 @@ Setup inspected(const Options& options, const Backend& backend, bool opens_all) 
           .excess = excess(planned.plan, parts.limits),
           .plan = std::move(planned.plan),
           .memory = std::move(memory),
-          .checkpoint_bytes = checkpoint_bytes(graph, options),
-          .checkpoint_files = checkpoint_files(options),
+          .checkpoint_bytes = checkpoint_files(options) * checkpoint_bytes(graph, options),
           .images = std::move(planned.sentence),
           .model = describe(options, graph, resolved.precision),
           .data = describe(source)};

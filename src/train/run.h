@@ -28,10 +28,9 @@ struct Setup {
   std::string excess;  ///< how the plan exceeds the memory (train/prepare/memory.h); empty: it fits
   graph::MemoryPlan
       plan;  ///< of the whole run: all workers, loaders, data set, the process itself, by purpose
-  measure::Record::Memory memory;  ///< the same for a record, without lines
-  std::int64_t checkpoint_bytes = 0;
-  int checkpoint_files = 0;  ///< largest number at one time; 0: none are written
-  std::string images;        ///< a sentence: where the images are kept and why; empty if there is no choice
+  measure::Record::Memory memory;     ///< the same for a record, without lines
+  std::int64_t checkpoint_bytes = 0;  ///< of all at one time, at the most; 0: none are written
+  std::string images;  ///< a sentence: where the images are kept and why; empty if there is no choice
   measure::Record::Model model;
   measure::Record::Data data;
 };

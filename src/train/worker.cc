@@ -254,7 +254,7 @@ class Worker {
     StepOrder order{.update = update};
     const data::Batch& batch = steps_->next_batch(loader_ ? &*loader_ : nullptr, counters_, order);
     if (is_root() && job_.counts.first_step_s == 0)
-      job_.counts.first_step_s = base::seconds_since(job_.started);
+      job_.counts.first_step_s = base::seconds_since(job_.options.started);
     order.lr = watch_.rate_factor() * recovery_->guard().rate_factor() *
                learning_rate(job_.options.schedule, job_.resolved.rate.peak, update, length());
     order.enough = window_.is_long_enough(update, step_times_.steps() + 1);
@@ -321,14 +321,15 @@ class Worker {
     epoch.updates = counters_.update;
     checkpoint_schedule_->meet(counters_.update);
     recovery_->require_finite_weights(epoch, ledger_);
+    bool is_abandoned = false;  // the evaluation; a resumed run evaluates the epoch from its checkpoint
     if (is_evaluated(job_, counters_) && !result_.interrupted) {
       auto so_far = result_.epochs;
       so_far.push_back(epoch);
       checkpoint_schedule_->before_evaluation(so_far, standing(), last);
-      if (!evaluate(epoch)) return keep_unevaluated(epoch);
+      is_abandoned = !evaluate(epoch);
     }
     result_.epochs.push_back(epoch);
-    keep(epoch, last || target_.is_reached());
+    keep(epoch, is_abandoned || last || target_.is_reached());
     events_.epoch(epoch, result_.epochs.size() == 1);
   }
 
@@ -338,13 +339,6 @@ class Worker {
     checkpoint_schedule_->keep(result_.epochs, standing(),
                                {.is_due = is_due || watch_.is_over(), .is_best = is_best});
     if (is_best) best_weights_->keep();
-  }
-
-  /// Writes the checkpoint of an epoch whose evaluation was abandoned; a resumed run evaluates it from there.
-  void keep_unevaluated(const measure::EpochRecord& epoch) {
-    result_.epochs.push_back(epoch);
-    checkpoint_schedule_->keep(result_.epochs, standing(), {.is_due = true});
-    events_.epoch(epoch, result_.epochs.size() == 1);
   }
 
   /// Evaluates what the checkpoint ends with, an epoch or a part of one that goes on if the target is not

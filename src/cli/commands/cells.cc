@@ -72,13 +72,6 @@ void require_same_cells(const cluster::Session& session, const std::vector<study
           process, session.members()[process].host);
 }
 
-void print_records(const std::vector<measure::Record>& records) {
-  std::printf("[");
-  for (std::size_t i = 0; i < records.size(); ++i)
-    std::printf("%s\n%s", i == 0 ? "" : ",", measure::to_json(records[i]).c_str());
-  std::printf("\n]\n");
-}
-
 /// Tells the user what will run, before the first cell.
 void introduce_cells(const Settings& settings, std::size_t cells, const std::filesystem::path& directory,
                      Screen& screen) {
@@ -100,8 +93,7 @@ void introduce_cells(const Settings& settings, std::size_t cells, const std::fil
 /// Fails if no cell gave a figure, with the reason of a cell that failed, else of one that could not be run.
 void require_a_figure(const std::vector<measure::Record>& records) {
   const auto with = [&](const char* status) {
-    return std::find_if(records.begin(), records.end(),
-                        [&](const auto& record) { return record.status == status; });
+    return std::ranges::find(records, status, &measure::Record::status);
   };
   if (with("complete") != records.end()) return;
   if (const auto failed = with("failed"); failed != records.end())
@@ -119,8 +111,9 @@ int show_report(const Settings& settings, const std::vector<measure::Record>& re
                                                 .emulated = emulated_link(records),
                                                 .margin = settings.report.margin});
   screen.say("");
+  const auto json_of = [](const measure::Record& record) { return measure::to_json(record); };
   if (settings.json)
-    print_records(records);
+    std::printf("[\n%s\n]\n", base::joined(records, ",\n", json_of).c_str());
   else
     say_report(document, settings.tables, screen);
   const Settings::Report where{.records = {},
@@ -154,9 +147,7 @@ std::optional<measure::PeakRecord> measured_peak(const train::Options& train) {
 
 /// Says how far a stopped study came; `not_begun` cells are left.
 std::string text_of_stop(const std::vector<measure::Record>& records, std::ptrdiff_t not_begun) {
-  const auto begun = std::count_if(records.begin(), records.end(),
-                                   [](const auto& record) { return record.status == "interrupted"; }) -
-                     not_begun;
+  const auto begun = std::ranges::count(records, "interrupted", &measure::Record::status) - not_begun;
   const auto all = static_cast<std::ptrdiff_t>(records.size());
   return fmt::format("stopped: {} of {} cells done and kept{}; the same command goes on",
                      all - begun - not_begun, all, begun > 0 ? ", one begun" : "");
@@ -251,8 +242,8 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   }
   OutputDirectory made(directory);
   Screen screen(settings.json, Waits::never);
-  const auto planned = static_cast<std::size_t>(std::count_if(
-      cells.begin(), cells.end(), [](const study::PlannedCell& cell) { return !cell.is_spare; }));
+  const auto planned =
+      static_cast<std::size_t>(std::ranges::count(cells, false, &study::PlannedCell::is_spare));
   introduce_cells(settings, planned, directory, screen);
 
   cluster::Interrupt interrupt(session == nullptr ? std::function<bool()>()
@@ -309,8 +300,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   progress.finish();
   screen.clear_bar();
 
-  const auto not_begun = std::count_if(records.begin(), records.end(),
-                                       [](const auto& record) { return record.reason == study::kNotBegun; });
+  const auto not_begun = std::ranges::count(records, study::kNotBegun, &measure::Record::reason);
   if (not_begun == static_cast<std::ptrdiff_t>(records.size())) {
     screen.say("stopped before the first cell was done: no report; the same command begins again");
     return interrupt.exit_code();
@@ -319,8 +309,7 @@ int run_cells(const Settings& settings, const train::Backend& backend,
   const int stopped = interrupt.exit_code();
   if (stopped != 0) screen.say(text_of_stop(records, not_begun));
   // A part may contain only cells that cannot be run; the report of the whole study then says so.
-  const bool has_failed =
-      std::ranges::any_of(records, [](const auto& record) { return record.status == "failed"; });
+  const bool has_failed = std::ranges::count(records, "failed", &measure::Record::status) > 0;
   if (stopped == 0 && (settings.cell_part.of == 0 || has_failed)) require_a_figure(records);
   return stopped != 0 ? stopped : expected;
 }

@@ -26,6 +26,7 @@
 #include "measure/events.h"
 #include "measure/gpu_record_fields.h"
 #include "measure/statistics.h"
+#include "train/record/run_events.h"
 #include "train/record/run_record.h"
 #include "train/run_ranks.h"
 
@@ -417,10 +418,7 @@ int comm_command(const Settings& settings) {
   screen.clear_bar();
   conclude(screen, record, settings.tables);
   conclude_collectives(record);
-  measure::Event end("end");
-  end.set("status", record.status).set("seconds", base::seconds_since(began));
-  if (!record.reason.empty()) end.set("reason", record.reason);
-  log.write(end);
+  log.write(train::end_event(record, base::seconds_since(began)));
   const auto path = out / "record.json";
   measure::write_record(path, record);
   if (settings.json) std::printf("%s\n", measure::to_json(record).c_str());

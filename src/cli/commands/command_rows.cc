@@ -68,7 +68,7 @@ std::span<const CommandRow> command_rows() { return kCommandRows; }
 // completion and man: what the program writes about itself, for shells and for man.
 
 int completion_command(const Settings& settings) {
-  std::fputs(completion_script(settings.shell, kCommandRows).c_str(), stdout);
+  std::fputs(completion_script(settings.action, kCommandRows).c_str(), stdout);
   return 0;
 }
 

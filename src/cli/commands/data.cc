@@ -28,12 +28,11 @@ namespace {
 
 data::Package find_package(const std::string& name, const std::string& from) {
   const auto& table = data::packages();
-  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& p) { return p.name == name; });
-  if (const auto how = data::how_to_get(name); found == table.end() && !how.empty())
-    base::fail(ErrorKind::usage, "data get: there is no package '{}': {}", name, how);
+  const auto found = std::ranges::find(table, name, &data::Package::name);
+  const auto how = data::how_to_get(name);
   if (found == table.end())
     base::fail(ErrorKind::usage, "data get: there is no package '{}'{}", name,
-               base::suggestion(name, data::package_names()));
+               how.empty() ? base::suggestion(name, data::package_names()) : ": " + how);
   data::Package package = *found;
   if (!from.empty())
     for (auto& file : package.files) file.urls = {from + (from.ends_with('/') ? "" : "/") + file.name};
@@ -90,10 +89,8 @@ Census take_census(const data::Dataset& set, int classes, const char* name) {
   const auto channels = static_cast<std::size_t>(format.channels);
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(format.bytes()));
   std::vector<std::uint64_t> sum(channels), squares(channels);
-  Census census{.per_class = std::vector<std::int64_t>(static_cast<std::size_t>(classes)),
-                .mean = {},
-                .stddev = {},
-                .hashes = {}};
+  Census census;
+  census.per_class.resize(static_cast<std::size_t>(classes));
   for (std::int64_t index = 0; index < set.size(); ++index) {
     const auto label = set.read(index, pixels);
     if (label < 0 || label >= classes)
@@ -166,9 +163,9 @@ void refuse_unread(const Settings& settings) {
                                    {"keep-order", "pack", "shards"}, {"to", "stage", "to"}};
   for (const auto& [option, action, with] : kReadings) {
     if (!settings.is_given(option)) continue;
-    if (settings.data.action != action)
+    if (settings.action != action)
       base::fail(ErrorKind::usage, "--{} is for data {}, not for data {}; leave it out", option.key(), action,
-                 settings.data.action);
+                 settings.action);
     if (!settings.is_given(with))
       base::fail(ErrorKind::usage, "--{} is read with --{} alone; add that, or leave it out", option.key(),
                  with.key());
@@ -207,12 +204,12 @@ int get_data(const Settings& settings) {
 }  // namespace
 
 int data_command(const Settings& settings) {
-  if (settings.data.action == "get") return get_data(settings);
+  if (settings.action == "get") return get_data(settings);
   refuse_unread(settings);
   const auto started = base::Clock::now();
-  if (settings.data.action == "stage") return stage_data(settings);
-  if (settings.data.action == "manifest") return write_image_manifest(settings.data.spec);
-  const bool skips = settings.data.action == "pack" && settings.train.skip_bad_images;
+  if (settings.action == "stage") return stage_data(settings);
+  if (settings.action == "manifest") return write_image_manifest(settings.data.spec);
+  const bool skips = settings.action == "pack" && settings.train.skip_bad_images;
   const auto source =
       data::open(settings.data.spec, {.skip_bad_images = skips, .threads = base::usable_cores()});
   const auto format = source.train->format();
@@ -220,25 +217,25 @@ int data_command(const Settings& settings) {
   print("{} training and {} test images of {}x{}x{} (height, width, channels), {} classes{}\n",
         source.train->size(), source.test->size(), format.height, format.width, format.channels,
         source.classes(), source.synthetic ? "; SYNTHETIC data" : "");
-  if (settings.data.action == "pack" && settings.data.shards > 0) return pack_into_shards(settings, source);
+  if (settings.action == "pack" && settings.data.shards > 0) return pack_into_shards(settings, source);
   if (const auto images = image_parts(source); !images.empty()) {
-    if (settings.data.action == "pack")
+    if (settings.action == "pack")
       return pack_images(source, images, settings.data.pack, settings.data.decoded);
-    return settings.data.action == "verify" ? verify_images(source, images, settings.data.list)
-                                            : describe_images(source, images);
+    return settings.action == "verify" ? verify_images(source, images, settings.data.list)
+                                       : describe_images(source, images);
   }
   if (!settings.data.list.empty())
     base::fail(ErrorKind::usage,
                "--list names images in files, but '{}' holds its images in arrays; leave it out",
                source.spec);
-  if (settings.data.action == "pack")
+  if (settings.action == "pack")
     base::fail(ErrorKind::usage,
                "data pack into one file is for image folders; '{}' has one file for all images already; "
                "--shards N packs any data set",
                source.spec);
   const auto train = take_census(*source.train, source.classes(), "training");
   const auto test = take_census(*source.test, source.classes(), "test");
-  if (settings.data.action == "verify") {
+  if (settings.action == "verify") {
     print("all of it reads: {} samples, {:.1f} MB of pixels, every label in range, in {:.1f} s\n",
           source.train->size() + source.test->size(),
           static_cast<double>(format.bytes() * (source.train->size() + source.test->size())) / 1e6,

@@ -15,6 +15,7 @@
 #include "measure/events.h"
 #include "report/build.h"
 #include "train/evaluate.h"
+#include "train/record/run_events.h"
 
 namespace paceline::cli {
 namespace {
@@ -54,10 +55,8 @@ measure::Event result_event(const measure::EvaluationRecord& result) {
       .set(result.part + "_top_5", top_5);
 }
 
-measure::Event end_event(const measure::Record& record, double seconds) {
-  measure::Event end("end");
-  end.set("status", record.status).set("seconds", seconds);
-  if (!record.reason.empty()) end.set("reason", record.reason);
+measure::Event end_of_evaluation(const measure::Record& record, double seconds) {
+  auto end = train::end_event(record, seconds);
   if (record.evaluation && record.evaluation->part == "test")
     end.set("test_accuracy", static_cast<double>(record.evaluation->correct) /
                                  static_cast<double>(record.evaluation->samples));
@@ -76,7 +75,7 @@ measure::Record evaluate(const train::Options& options, const Settings& settings
   log.write(start_of_evaluation(settings));
   auto record = log.guard(run);
   if (record.evaluation && record.evaluation->samples > 0) log.write(result_event(*record.evaluation));
-  log.write(end_event(record, base::seconds_since(began)));
+  log.write(end_of_evaluation(record, base::seconds_since(began)));
   return record;
 }
 

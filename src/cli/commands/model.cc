@@ -118,7 +118,7 @@ void show_model(const Settings& settings, Screen& screen) {
 
 /// Refuses options of another action.
 void require_own_options(const Settings& settings) {
-  const bool is_export = settings.model.action == "export";
+  const bool is_export = settings.action == "export";
   using measure::Setting;
   for (const auto& [setting, is_of_export] :
        {std::pair{Setting("onnx"), true}, std::pair{Setting("raw-input"), true},
@@ -127,7 +127,7 @@ void require_own_options(const Settings& settings) {
         std::pair{Setting("precision"), false}, std::pair{Setting("threads"), false},
         std::pair{Setting("local-batch"), false}})
     if (settings.is_given(setting) && is_of_export != is_export)
-      base::fail(ErrorKind::usage, "model {}: --{} {}", settings.model.action, setting.key(),
+      base::fail(ErrorKind::usage, "model {}: --{} {}", settings.action, setting.key(),
                  is_export ? "is of model show, and exporting reads none of it; leave it out"
                            : "is for a checkpoint: paceline model export CHECKPOINT --onnx FILE");
   if (is_export && settings.model.onnx.empty())
@@ -157,7 +157,7 @@ engine::CompileOptions how_to_compile(const Settings& settings) {
 int model_command(const Settings& settings) {
   Screen screen(settings.json);
   require_own_options(settings);
-  const auto& action = settings.model.action;
+  const auto& action = settings.action;
   if (action == "list")
     list_models(settings, screen);
   else if (action == "show")

@@ -67,9 +67,9 @@ void export_model(const Settings& settings, Screen& screen) {
 
   const auto& seen = info.data;
   const auto input = describe_input(graph, seen, request.is_raw_input);
-  graph::onnx::ModelFacts facts{
-      .mean = {},
-      .stddev = {},
+  const graph::onnx::ModelFacts facts{
+      .mean = request.is_raw_input ? std::vector<float>() : seen.mean,
+      .stddev = request.is_raw_input ? std::vector<float>() : seen.stddev,
       .version = measure::version(),
       .description = fmt::format(
           "{}, trained by Paceline, {}update {}. input: {}. logits: float [N,{}], a number for each class in the "
@@ -84,10 +84,6 @@ void export_model(const Settings& settings, Screen& screen) {
           {"stddev", fmt::format("[{}]", fmt::join(seen.stddev, ", "))},
           {"classes",
            nlohmann::json(seen.classes).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)}}};
-  if (!request.is_raw_input) {
-    facts.mean = seen.mean;
-    facts.stddev = seen.stddev;
-  }
   const auto bytes = graph::onnx::export_model(graph, layout, weights, facts);
   base::write_file(request.onnx, bytes);
 

@@ -114,7 +114,6 @@ void say_forecast(const Forecast& forecast, const StepModel& model, Screen& scre
 
 struct ReadInputs {
   std::vector<measure::Record> records;
-  std::vector<analysis::Cell> cells;
   StepModel model;
 };
 
@@ -122,22 +121,18 @@ struct ReadInputs {
 ReadInputs read_model(const Settings& settings) {
   ReadInputs read;
   read.records = records_of_trainer(settings.report.records);
-  if (!read.records.empty()) {
-    read.cells = analysis::make_cells(read.records);
-    read.model = analysis::step_model(read.cells);
-    return read;
+  if (read.records.empty()) {
+    auto inputs = read_inputs(settings.report.records, false);
+    read.records = std::move(inputs.records.records);
+    if (!inputs.tables.empty()) {
+      if (!read.records.empty() || inputs.tables.size() > 1)
+        base::fail(ErrorKind::usage,
+                   "a prediction is made from records, or from one table; give the files of one of them");
+      read.model = step_model_of(inputs.tables.front());
+      return read;
+    }
   }
-  auto inputs = read_inputs(settings.report.records, false);
-  if (!inputs.tables.empty()) {
-    if (!inputs.records.records.empty() || inputs.tables.size() > 1)
-      base::fail(ErrorKind::usage,
-                 "a prediction is made from records, or from one table; give the files of one of them");
-    read.model = step_model_of(inputs.tables.front());
-    return read;
-  }
-  read.records = std::move(inputs.records.records);
-  read.cells = analysis::make_cells(read.records);
-  read.model = analysis::step_model(read.cells);
+  read.model = analysis::step_model(analysis::make_cells(read.records));
   return read;
 }
 
@@ -154,15 +149,12 @@ analysis::StepRequest step_request(const Settings::Predict& options, const StepM
   return request;
 }
 
-analysis::Prediction read_prediction(const fs::path& path) {
-  return analysis::prediction_from_json(base::read_file(path), path.string());
-}
-
 /// Half of the interval, of what scores of this kind of run say it should be.
 std::optional<analysis::Calibration> calibrated(const Settings::Predict& options, const StepModel& model,
                                                 bool is_other_hardware) {
   std::vector<analysis::Prediction> predictions;
-  for (const auto& path : options.calibrate_by) predictions.push_back(read_prediction(path));
+  for (const auto& path : options.calibrate_by)
+    predictions.push_back(analysis::prediction_from_json(base::read_file(path), path.string()));
   const auto kind = model.is_ghost      ? analysis::ScoreKind::ghosts
                     : is_other_hardware ? analysis::ScoreKind::another_host
                                         : analysis::ScoreKind::this_host;

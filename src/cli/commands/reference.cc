@@ -133,8 +133,7 @@ int check_reference(const Settings& settings, Screen& screen) {
 
 int reference_command(const Settings& settings) {
   Screen screen(false);
-  return settings.reference.action == "make" ? make_reference(settings, screen)
-                                             : check_reference(settings, screen);
+  return settings.action == "make" ? make_reference(settings, screen) : check_reference(settings, screen);
 }
 
 }  // namespace paceline::cli

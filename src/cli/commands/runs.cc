@@ -155,9 +155,9 @@ void remove(const Settings& settings, Screen& screen) {
 int runs_command(const Settings& settings) {
   Screen screen(settings.json);
   const auto& runs = settings.runs;
-  if (runs.action == "list") {
+  if (settings.action == "list") {
     list(settings, screen);
-  } else if (runs.action == "rm") {
+  } else if (settings.action == "rm") {
     remove(settings, screen);
   } else {
     std::vector<Run> found;

@@ -25,9 +25,7 @@ std::string name_of_target(const StepsToTarget& target) {
 /// The curve to --accuracy.
 const StepsToTarget& chosen_curve(const std::vector<StepsToTarget>& curves, double accuracy) {
   const StepsToTarget* chosen = nullptr;
-  std::string known;
   for (const auto& curve : curves) {
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", name_of_target(curve));
     if (curve.quantity != "accuracy" || std::abs(curve.value - accuracy) > 1e-9) continue;
     if (chosen != nullptr)
       base::fail(
@@ -41,7 +39,7 @@ const StepsToTarget& chosen_curve(const std::vector<StepsToTarget>& curves, doub
         ErrorKind::data,
         "no training of these records was to accuracy {:g}{}; converge --compare batches --target accuracy={:g} "
         "measures how many steps it takes at each batch",
-        accuracy, known.empty() ? "" : fmt::format(", but to {}", known), accuracy);
+        accuracy, curves.empty() ? "" : ", but to " + base::joined(curves, ", ", name_of_target), accuracy);
   if (!chosen->fit)
     base::fail(ErrorKind::data, "the steps to accuracy {:g} follow no curve: {}", accuracy, chosen->no_fit);
   return *chosen;

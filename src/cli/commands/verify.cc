@@ -201,7 +201,7 @@ std::vector<fs::path> files_to_check(const fs::path& path, std::size_t& others) 
 int verify_command(const Settings& settings) {
   auto list = nlohmann::ordered_json::array();
   std::size_t damaged = 0, others = 0;
-  for (const auto& given : settings.verify)
+  for (const auto& given : settings.report.records)
     for (const auto& path : files_to_check(given, others)) {
       const auto [state, why] = verify_file(path);
       const auto word = base::word_of<FileState::unknown>(state, {"ok", "damaged", "unknown"});

@@ -52,7 +52,6 @@ void take_data_words(const std::vector<std::string>& words, Settings& settings) 
         "manifest folder:DIR; or paceline data get {}",
         data::known_specs(), fmt::join(data::package_names(), "|"));
   if (packs) settings.data.pack = words[2];
-  settings.data.action = words[0];
   settings.data.spec = words[1];
 }
 
@@ -65,12 +64,11 @@ void take_runs_words(const std::vector<std::string>& words, Settings& settings) 
                words.empty()
                    ? ""
                    : fmt::format(", not '{}'{}", words.front(), base::suggestion(words.front(), actions)));
-  runs.action = words.front();
   runs.paths.assign(words.begin() + 1, words.end());
-  if (runs.action != "list" && runs.paths.empty())
+  if (settings.action != "list" && runs.paths.empty())
     base::fail(ErrorKind::usage, "runs {}: name the run's directory; 'paceline runs list' shows them",
-               runs.action);
-  if (runs.action == "list" && runs.paths.size() > 1)
+               settings.action);
+  if (settings.action == "list" && runs.paths.size() > 1)
     base::fail(ErrorKind::usage, "runs list takes one directory, got {}", runs.paths.size());
 }
 
@@ -83,7 +81,6 @@ void take_model_words(const std::vector<std::string>& words, Settings& settings)
         "got {}{}",
         words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " ")),
         words.empty() || is_known ? "" : base::suggestion(words.front(), actions_of(kModel)));
-  settings.model.action = words.front();
   settings.model.name = words.back();
 }
 
@@ -102,6 +99,7 @@ void take_classify_words(const std::vector<std::string>& words, Settings& settin
 
 /// Assigns words that are neither options nor their values: a recipe, records, a data set.
 void take_words(const std::vector<std::string>& words, Settings& settings) {
+  if (!words.empty() && !actions_of(settings.command).empty()) settings.action = words.front();
   switch (settings.command) {
     case kReport:
     case kExplain:
@@ -120,14 +118,12 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       if (words.size() < 2 || !names_action(words, kReference))
         base::fail(ErrorKind::usage, "reference takes make or check, then records of trainings; got {}",
                    words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, " ")));
-      settings.reference.action = words[0];
       settings.report.records.assign(words.begin() + 1, words.end());
       return;
     case kVerify:
       if (words.empty())
         base::fail(ErrorKind::usage, "verify takes the files to check, or directories that hold them");
-      settings.verify.assign(words.begin(), words.end());
-      return;
+      break;
     case kCheck:
     case kImport:
       if (words.empty() && settings.check.template_name.empty())
@@ -161,7 +157,6 @@ void take_words(const std::vector<std::string>& words, Settings& settings) {
       if (words.size() != 1 || !names_action(words, kCompletion))
         base::fail(ErrorKind::usage, "completion takes one of {}: paceline completion bash",
                    fmt::join(actions_of(kCompletion), ", "));
-      settings.shell = words.front();
       return;
     case kInit:
       if (words.size() != 1)
@@ -346,10 +341,6 @@ std::string take_site_name(const Site& site, std::string& data) {
   return fmt::format("{}: {} is {}", site.data_where.at(name), name, data);
 }
 
-std::string keys_of(const std::vector<Assignment>& given) {
-  return fmt::format("site file: {}", fmt::join(base::texts_of(given, &Assignment::where), ", "));
-}
-
 /// So that users need not type again with which options the model of a checkpoint was trained: those of
 /// `evaluate` from the record beside it (data, model, precision, device, batch, validation split ...);
 /// without a record those in the checkpoint itself: model and precision.
@@ -375,9 +366,8 @@ std::vector<Assignment> options_of_checkpoint(const std::filesystem::path& check
   for (const char* key : {"model", "data", "device", "validation-split", "bad-images", "label-smoothing",
                           "shard", "bn", "test-time-augmentation", "measured-kernels"}) {
     const auto found = record.settings.find(key);
-    const bool is_off =
-        found != record.settings.end() && found->second == "0";  // as --shard, which takes none
-    if (found != record.settings.end() && !is_off) take(key, found->second, path.string());
+    if (found != record.settings.end() && found->second != "0")  // as --shard has it, which takes none
+      take(key, found->second, path.string());
   }
   take("precision", record.precision, path.string());
   take("local-batch", std::to_string(record.local_batch), path.string());
@@ -408,7 +398,8 @@ Parsed parse(Command command, const std::vector<std::string>& typed_words) {
                "--quick is the short form of a recipe, its table [quick], and {}; leave --quick out",
                file.empty() ? "no recipe is given" : file + " has none");
   const Site site = (command & kAtASite) ? read_site(site_files(), command) : Site();
-  if (!site.given.empty() && (command & (kLaunch | kSbatch))) remarks.push_back(keys_of(site.given));
+  if (!site.given.empty() && (command & (kLaunch | kSbatch)))
+    remarks.push_back("site file: " + base::joined(site.given, ", ", &Assignment::where));
   for (auto* const layer : {&recipe.given, &recipe.quick, &typed})
     for (auto& assignment : *layer)
       if (assignment.option->setting == "data")

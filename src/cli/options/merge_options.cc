@@ -195,13 +195,11 @@ void check_together(const Settings& settings) {
 /// Whether a search may vary the option: the training's result must depend on it, but it must not be the
 /// data, the length or the workers.
 bool is_searched(const Option& option) {
-  for (const Setting one :
-       {Setting("model"), Setting("precision"), Setting("label-smoothing"), Setting("crop-padding"),
-        Setting("crop-fill"), Setting("flip"), Setting("local-batch"), Setting("global-batch"),
-        Setting("loader-threads"), Setting("lookahead"), Setting("lookahead-keep"),
-        Setting("lookahead-power"), Setting("mixup"), Setting("cutmix")})
-    if (option.setting == one) return true;
-  return option.is_of_the_rule();
+  constexpr Setting kOthers[]{"model",          "precision", "label-smoothing", "crop-padding",
+                              "crop-fill",      "flip",      "local-batch",     "global-batch",
+                              "loader-threads", "lookahead", "lookahead-keep",  "lookahead-power",
+                              "mixup",          "cutmix"};
+  return option.is_of_the_rule() || std::ranges::count(kOthers, option.setting) > 0;
 }
 
 /// Every combination of the values in lists, with the single values of other options. The first list varies
@@ -250,9 +248,8 @@ std::map<std::string, std::string> what_is_read(const Settings& settings) {
 std::vector<std::string> common_notes(const std::vector<Settings>& all) {
   auto notes = all.front().notes;
   std::erase_if(notes, [&](const std::string& note) {
-    return std::any_of(all.begin(), all.end(), [&](const Settings& one) {
-      return std::find(one.notes.begin(), one.notes.end(), note) == one.notes.end();
-    });
+    return std::ranges::any_of(all,
+                               [&](const auto& one) { return std::ranges::count(one.notes, note) == 0; });
   });
   return notes;
 }

@@ -268,13 +268,9 @@ void choose_variants(Settings& settings, std::string_view text) {
     const auto name = study::variant_name(words);
     if (std::find(axes.variants.begin(), axes.variants.end(), name) != axes.variants.end()) continue;
     axes.variants.push_back(name);
-    for (std::size_t begin = 0; begin < words.size();) {
-      const std::size_t end = std::min(words.find('+', begin), words.size());
-      const std::string piece = words.substr(begin, end - begin);
+    for (const auto& piece : train::words_of(words, '+'))
       if (const auto equals = piece.find('='); equals != std::string::npos)
         add_change(settings, piece.substr(0, equals), piece.substr(equals + 1));
-      begin = end + 1;
-    }
   }
 }
 

@@ -47,16 +47,16 @@ inline constexpr int kDoesNotHold = 1, kUndecided = 2;
 /// commands.
 struct Settings {
   Command command = kTrain;
+  std::string action;                   ///< of a command that is told first what to do: one of actions_of()
   cluster::Session* session = nullptr;  ///< the other processes of this run; nullptr: none
   train::Options train;
   study::StudyOptions study;
   std::vector<study::Configuration>
-      configurations;                         ///< search: every combination of the values that were given
-  std::string typed;                          ///< the command as typed, for records
-  std::vector<measure::Setting> given;        ///< what recipe or command line set
-  std::vector<std::filesystem::path> verify;  ///< verify: files and directories
-  std::string recipe;                         ///< which recipe set what, for records; "" without one
-  std::vector<std::string> notes;  ///< messages before the run: defaults that were chosen, unused keys
+      configurations;                   ///< search: every combination of the values that were given
+  std::string typed;                    ///< the command as typed, for records
+  std::vector<measure::Setting> given;  ///< what recipe or command line set
+  std::string recipe;                   ///< which recipe set what, for records; "" without one
+  std::vector<std::string> notes;       ///< messages before the run: defaults that were chosen, unused keys
   [[nodiscard]] bool is_given(measure::Setting setting) const {
     return std::find(given.begin(), given.end(), setting) != given.end();
   }
@@ -105,7 +105,6 @@ struct Settings {
 
   double accuracy = 0;  ///< to be reached, reference and target; 0: that of `reference.against`
   struct Reference {
-    std::string action;                  ///< "make" or "check"
     std::filesystem::path out, against;  ///< the curve: written, read
   } reference;
 
@@ -132,7 +131,6 @@ struct Settings {
   std::filesystem::path sample_submission;
 
   struct DataOptions {
-    std::string action;           ///< "info", "verify", "pack", "stage", "manifest" or "get"
     std::string spec;             ///< get: the name of a package
     std::filesystem::path pack;   ///< the file that pack writes; with shards a folder
     bool decoded = false;         ///< pack pixels
@@ -158,13 +156,11 @@ struct Settings {
   } comm;
 
   struct RunList {
-    std::string action;                        ///< "list", "show" or "rm"
     std::vector<std::filesystem::path> paths;  ///< directories; list: the one to search
     bool yes = false;
   } runs;
 
   struct ModelRequest {
-    std::string action;  ///< "list", "show" or "export"
     std::string name;    ///< show: of the zoo, or a file; export: a checkpoint
     graph::Shape input;  ///< no channels: the model's usual one
     int classes = 10;
@@ -181,7 +177,6 @@ struct Settings {
     bool has_no_token = false;
   } serve;
 
-  std::string shell;  ///< completion: "bash", "zsh" or "fish"
   /// Part `number` (from 1) of `of` parts of a study's cells, for several jobs; `of` = 0: all cells.
   struct CellPart {
     int number = 0, of = 0;

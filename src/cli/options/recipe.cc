@@ -138,7 +138,7 @@ std::string beside(const std::string& recipe, const std::string& name) {
 /// commands accept are added to `unused`.
 std::vector<Assignment> read_keys(const toml::table& table, const std::string& file, Command command,
                                   std::string& unused) {
-  std::vector<std::pair<toml::source_index, Assignment>> found;
+  std::multimap<toml::source_index, Assignment> by_line;
   for (const auto& [toml_key, node] : table) {
     const std::string key(toml_key.str());
     const auto line = toml_key.source().begin.line;
@@ -170,11 +170,10 @@ std::vector<Assignment> read_keys(const toml::table& table, const std::string& f
       base::fail(ErrorKind::usage, "{} must be true or false, got '{}'", where, *typed);
     if (option->setting == "weights" || (option->setting == "model" && typed->ends_with(".toml")))
       typed = beside(file, *typed);
-    found.push_back({line, {option, *typed, where}});
+    by_line.emplace(line, Assignment{option, *typed, where});
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Assignment> result;
-  for (auto& [line, assignment] : found) result.push_back(std::move(assignment));
+  for (auto& [line, assignment] : by_line) result.push_back(std::move(assignment));
   return result;
 }
 

@@ -174,10 +174,8 @@ void StudyEvents::done(const measure::Record& record) {
 
 void StudyEvents::end(const std::vector<measure::Record>& records) {
   if (!has_begun_) return;
-  const bool stopped = std::any_of(records.begin(), records.end(),
-                                   [](const auto& record) { return record.status == "interrupted"; });
   Event event("end");
-  event.set("status", stopped ? "interrupted" : "complete")
+  event.set("status", study::was_stopped(records) ? "interrupted" : "complete")
       .set("seconds", base::seconds_since(began_))
       .set("done", static_cast<std::int64_t>(seen_.size()))
       .set("cells", number_of_cells());
@@ -330,8 +328,7 @@ Bar CellProgress::bar() const {
 }
 
 void CellProgress::show() {
-  if (parts_.empty() || parts_.back().name.empty()) return;
-  if (!is_due()) return;
+  if (parts_.empty() || parts_.back().name.empty() || !is_due()) return;
   if (screen_.is_live()) {
     last_shown_ = base::Clock::now();
     return screen_.draw(bar());

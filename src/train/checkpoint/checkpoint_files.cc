@@ -30,14 +30,14 @@ void CheckpointFiles::resumed_from(const ResumePoint& point) {
   if (goes_on_in_place(job_.options)) {
     take_older(point);
     own_.push_back(begun);
-    if (best > 0) bests_.push_back(best);
+    if (best > 0) bests_.insert(best);
     return;
   }
   begun_from_ = begun;
   if (best > 0 && job_.options.save_checkpoints && !job_.options.out.empty()) {
     fs::copy_file(best_checkpoint_path(point.path.parent_path(), best),
                   best_checkpoint_path(job_.options.out, best), fs::copy_options::overwrite_existing);
-    bests_.push_back(best);
+    bests_.insert(best);
   }
 }
 
@@ -93,8 +93,7 @@ void CheckpointFiles::best(const TrainingArrays& arrays, const TrainingState& st
   if (!try_to_write(fmt::format("the best epoch's file of update {}", counters.update),
                     [&] { write_checkpoint(path, arrays, job_.options, job_.resolved, standing); }))
     return;
-  if (std::find(bests_.begin(), bests_.end(), counters.update) == bests_.end())
-    bests_.push_back(counters.update);
+  bests_.insert(counters.update);
   link_to(path, kBestLink);
   tell(checkpoint_event(counters.update, path.filename().string(), true));
 }

@@ -81,9 +81,9 @@ class CheckpointFiles {
     bool is_good = false;          ///< its loss was checked
   };
   std::vector<Own> own_;
-  Own begun_from_;                   ///< in another directory; empty path: none
-  std::vector<std::int64_t> bests_;  ///< updates of the best epochs' files that this run may remove
-  bool is_failing_ = false;          ///< the last write failed: the next is tried only once
+  Own begun_from_;                ///< in another directory; empty path: none
+  std::set<std::int64_t> bests_;  ///< updates of the best epochs' files that this run may remove
+  bool is_failing_ = false;       ///< the last write failed: the next is tried only once
   bool has_said_space_ = false;
 
   mutable std::mutex mutex_;  ///< guards the members below

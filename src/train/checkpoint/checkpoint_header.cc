@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -70,15 +69,12 @@ template <typename T>
 std::vector<T> numbers_in(const SafetensorsFile& checkpoint, const char* key, char between) {
   const std::string text = text_in(checkpoint, key);
   std::vector<T> numbers;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at != end) {
-    T number{};
-    const auto read = std::from_chars(at, end, number);
-    if (read.ec != std::errc{} || (read.ptr != end && (*read.ptr != between || read.ptr + 1 == end)))
-      fail_damaged(checkpoint, key);
-    numbers.push_back(number);
-    at = read.ptr == end ? end : read.ptr + 1;
+  for (std::size_t begin = 0; begin <= text.size() && !text.empty();) {
+    const auto end = std::min(text.find(between, begin), text.size());
+    const auto number = base::to_number<T>(std::string_view(text).substr(begin, end - begin));
+    if (!number) fail_damaged(checkpoint, key);
+    numbers.push_back(*number);
+    begin = end + 1;
   }
   return numbers;
 }
@@ -279,9 +275,8 @@ std::string note_of_no_classes(const std::filesystem::path& checkpoint) {
 
 std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 8;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(kMost, names.size()); ++i)
-    text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
+  const auto text = base::joined(std::span(names).first(std::min(kMost, names.size())), ", ",
+                                 [](const auto& name) { return fmt::format("'{}'", name); });
   return names.size() <= kMost ? text : text + fmt::format(", and {} more", names.size() - kMost);
 }
 

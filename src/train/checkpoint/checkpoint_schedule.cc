@@ -27,12 +27,12 @@ constexpr double kDeadlinesOfADisk = 10;
 bool CheckpointSchedule::writes() const { return !job_.options.out.empty() && job_.options.save_checkpoints; }
 
 bool CheckpointSchedule::is_over(const Counters& counters) const {
+  using Unit = CheckpointInterval::Unit;
   const auto& interval = job_.options.checkpoint_every;
-  const bool by_time = interval.unit == CheckpointInterval::Unit::seconds &&
-                       base::seconds_since(last_begun_) >= interval.count;
+  const bool by_time = interval.unit == Unit::seconds && base::seconds_since(last_begun_) >= interval.count;
   const bool ends_epoch = counters.step == 0 && counters.epoch > 0;
-  return is_overdue_ || by_time || is_due_by_steps(interval, counters.update) ||
-         (ends_epoch && is_due_by_epochs(interval, counters.epoch));
+  return is_overdue_ || by_time || interval.is_due(Unit::steps, counters.update) ||
+         (ends_epoch && interval.is_due(Unit::epochs, counters.epoch));
 }
 
 void CheckpointSchedule::take_snapshot() {

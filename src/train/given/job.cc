@@ -27,20 +27,18 @@ engine::CompileOptions compile_options(const Options& options, const Resolved& r
 }
 
 engine::CompileOptions planning_options(const Options& options, const Resolved& resolved,
-                                        const Backend& backend) {
-  auto planned = compile_options(options, resolved, backend, 0);
+                                        const Backend& backend, int local_rank) {
+  auto planned = compile_options(options, resolved, backend, local_rank);
   planned.reduce_statistics = [](std::span<double>) {};
   return planned;
 }
 
 engine::CompileOptions evaluation_compile_options(const Options& options, const Resolved& resolved,
                                                   const Backend& backend, int local_rank) {
-  auto compiled = compile_options(options, resolved, backend, local_rank);
+  auto compiled = planning_options(options, resolved, backend, local_rank);
   compiled.training = false;
   compiled.has_two_labels = false;
   compiled.rule = {.momentum = 0, .weight_decay = 0};
-  // Evaluation uses running statistics, so nothing is reduced; but the engine is compiled as in the training.
-  compiled.reduce_statistics = [](std::span<double>) {};
   compiled.stored_images = 0;
   return compiled;
 }

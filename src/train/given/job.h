@@ -61,7 +61,6 @@ struct Job {
   /// Rank 0: the record of the epoch at whose end the checkpoint was written; none if there is no such epoch.
   std::optional<measure::EpochRecord> last_epoch;
   std::vector<std::vector<int>> cores = {};  ///< [worker of this process] to bind to; empty: do not bind
-  base::TimePoint started;                   ///< of the command
   RunCounts& counts;
   UpdateCount& update_count;  ///< set by rank 0: a copy of counts.updates_done that survives a kill
   const data::CountedDataset& test_reads;  ///< counts reads of source.test
@@ -82,9 +81,10 @@ struct Job {
 /// for statistics.
 [[nodiscard]] engine::CompileOptions compile_options(const Options& options, const Resolved& resolved,
                                                      const Backend& backend, int local_rank);
-/// The same for planning: without a hook, but the plan must know that the run has one.
+/// The same with a hook that reduces nothing: for plans, which must know that the run has one, and for
+/// evaluation, which uses running statistics.
 [[nodiscard]] engine::CompileOptions planning_options(const Options& options, const Resolved& resolved,
-                                                      const Backend& backend);
+                                                      const Backend& backend, int local_rank = 0);
 
 /// The order of the training samples.
 ///

@@ -370,10 +370,10 @@ std::span<const OptionRow<Options>> training_rows() { return kTrainingRows; }
 std::span<const OptionRow<Options>> link_rows() { return kLinkRows; }
 std::span<const OptionRow<Options>> window_rows() { return kWindowRows; }
 
-std::vector<std::string> words_of(std::string_view joined) {
+std::vector<std::string> words_of(std::string_view joined, char between) {
   std::vector<std::string> words;
   while (!joined.empty()) {
-    const auto end = std::min(joined.find('|'), joined.size());
+    const auto end = std::min(joined.find(between), joined.size());
     words.emplace_back(joined.substr(0, end));
     joined.remove_prefix(std::min(end + 1, joined.size()));
   }

@@ -106,7 +106,7 @@ struct Limits {
 };
 
 /// "auto|pmix|none" as three words.
-[[nodiscard]] std::vector<std::string> words_of(std::string_view joined);
+[[nodiscard]] std::vector<std::string> words_of(std::string_view joined, char between = '|');
 
 namespace option_value {
 

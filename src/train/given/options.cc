@@ -68,12 +68,4 @@ std::string text_of(const TrainingTarget& target) {
   return fmt::format("{}={}", target.quantity(), target.value);
 }
 
-bool is_due_by_steps(const CheckpointInterval& interval, std::int64_t updates) {
-  return interval.unit == Unit::steps && updates % static_cast<std::int64_t>(interval.count) == 0;
-}
-
-bool is_due_by_epochs(const CheckpointInterval& interval, std::int64_t number) {
-  return interval.unit == Unit::epochs && number % static_cast<std::int64_t>(interval.count) == 0;
-}
-
 }  // namespace paceline::train

@@ -32,6 +32,11 @@ struct CheckpointInterval {
   Unit unit = Unit::epochs;
   double count = 1;  ///< > 0; an integer unless in seconds
 
+  /// Whether a checkpoint is due after `number` updates (`of` steps), or at the end of epoch `number`, from 1
+  /// (`of` epochs). The answer is the same on every rank, and in a resumed run.
+  [[nodiscard]] bool is_due(Unit of, std::int64_t number) const {
+    return unit == of && number % static_cast<std::int64_t>(count) == 0;
+  }
   friend bool operator==(const CheckpointInterval&, const CheckpointInterval&) = default;
 };
 
@@ -39,12 +44,6 @@ struct CheckpointInterval {
 [[nodiscard]] std::optional<CheckpointInterval> checkpoint_interval(std::string_view text);
 /// The text of an interval, as checkpoint_interval() reads it.
 [[nodiscard]] std::string text_of(const CheckpointInterval& interval);
-
-/// Whether a checkpoint of an interval in steps is due after `updates` updates. The answer is the same on
-/// every rank, and in a resumed run.
-[[nodiscard]] bool is_due_by_steps(const CheckpointInterval& interval, std::int64_t updates);
-/// Whether one of an interval in epochs is due at the end of epoch `number` (from 1); the same on every rank.
-[[nodiscard]] bool is_due_by_epochs(const CheckpointInterval& interval, std::int64_t number);
 
 /// A figure of the validation set, or without one of the test set, at which a training ends.
 struct TrainingTarget {

@@ -147,8 +147,7 @@ Record begin_record(const Options& options, const Resolved& resolved, const RunP
   const auto& [graph, source, backend, conditions, limits] = parts;
   const ProcessPlacement& place = backend.place;
   Record record;
-  record.kind = "train";
-  record.id = "train";
+  record.kind = record.id = "train";
   record.created = measure::utc_now();
   record.command = options.command;
   record.settings = settings(options);

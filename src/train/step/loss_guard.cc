@@ -39,8 +39,7 @@ bool ValidationWatch::see(const measure::EpochRecord& epoch) {
     state_.best_loss = *epoch.validation_loss;
     return true;
   }
-  const bool reduces = schedule_.kind == ScheduleKind::plateau;
-  if (reduces &&
+  if (schedule_.kind == ScheduleKind::plateau &&
       epoch.epoch - std::max(state_.best_epoch, state_.reduced_epoch) >= schedule_.plateau_patience) {
     state_.reduced_epoch = epoch.epoch;
     ++state_.reductions;

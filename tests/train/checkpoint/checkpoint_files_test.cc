@@ -77,7 +77,6 @@ class Keeper : public TrainingTest {
            .resume = {},
            .last_epoch = {},
            .cores = {},
-           .started = {},
            .counts = counts_,
            .update_count = update_count_,
            .test_reads = test_reads_,

@@ -25,10 +25,10 @@ TEST(CheckpointInterval, IsReadInStepsSecondsAndEpochs) {
 TEST(CheckpointInterval, IsDueAtMultiplesOfItsOwnUnitAlone) {
   const CheckpointInterval steps{Unit::steps, 3}, epochs{Unit::epochs, 2}, seconds{Unit::seconds, 1};
   for (std::int64_t number = 1; number <= 12; ++number) {
-    EXPECT_EQ(is_due_by_steps(steps, number), number % 3 == 0) << number;
-    EXPECT_EQ(is_due_by_epochs(epochs, number), number % 2 == 0) << number;
-    for (const auto& other : {epochs, seconds}) EXPECT_FALSE(is_due_by_steps(other, number));
-    for (const auto& other : {steps, seconds}) EXPECT_FALSE(is_due_by_epochs(other, number));
+    EXPECT_EQ(steps.is_due(Unit::steps, number), number % 3 == 0) << number;
+    EXPECT_EQ(epochs.is_due(Unit::epochs, number), number % 2 == 0) << number;
+    for (const auto& other : {epochs, seconds}) EXPECT_FALSE(other.is_due(Unit::steps, number));
+    for (const auto& other : {steps, seconds}) EXPECT_FALSE(other.is_due(Unit::epochs, number));
   }
 }
 
