@@ -275,8 +275,9 @@ def scaling(records):
     cells = defaultdict(list)
     for record in records:
         if record["status"] == "complete" and record["kind"] in ("scale", "sweep"):
-            batch = record["global_batch" if record["scaling"] == "strong" else "local_batch"]
-            cells[record["scaling"] or "sweep", batch, record["workers"]].append(record)
+            scaling = record["scaling"] or "sweep"
+            for mode in ("weak", "strong") if scaling == "both" else (scaling,):
+                cells[mode, record["global_batch" if mode == "strong" else "local_batch"], record["workers"]].append(record)
     cells = {key: undisturbed(repeats) for key, repeats in cells.items()}
     for (mode, batch, workers), repeats in sorted(cells.items()):
         one = cells.get((mode, batch, 1))

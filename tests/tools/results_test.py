@@ -94,6 +94,14 @@ class Copy(unittest.TestCase):
         row = lambda text: next(line for line in text.splitlines() if "one-core-workers/amx-32/" in line).split("[10 rec")[0].split("[9 rec")[0]
         self.assertEqual(row((self.results / "scaling.md").read_text()), row(left_out))
 
+    def test_a_run_of_both_scalings_has_rows_of_both(self):
+        text = (self.results / "scaling.md").read_text()
+        table = text[text.index("\ncifar10-scaling-zen5\n"):].split("<!-- end -->")[0]
+        cells = {tuple(cells[:3]): cells for cells in ([cell.strip() for cell in line.split("|")[1:]] for line in table.splitlines())}
+        weak, strong = cells["weak", "32", "4"], cells["strong", "128", "4"]  # the same records: a global batch of 128
+        self.assertEqual(weak[3:6], strong[3:6])
+        self.assertNotEqual(weak[6:8], strong[6:8])  # beside one worker of 32 images, of 128
+
     def test_a_figure_changed_on_a_page(self):
         self.change("steps.md", "| 2.27 [2.24, 2.37] |", "| 3.27 [2.24, 2.37] |")
         self.assert_refused("docs/results/steps.md", "page:", "3.27", "records:")
