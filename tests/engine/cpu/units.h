@@ -1,7 +1,7 @@
 #pragma once
 
 /// The units that tests of bf16 tiles run on: the machine's own, and the two emulated in plain C++
-/// (kernels/bf16/tiles_emulated.cc), which every machine has.
+/// (kernels/bf16/emulated.inc), which every machine has.
 
 #include <array>
 #include <optional>

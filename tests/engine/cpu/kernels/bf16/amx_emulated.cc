@@ -1,51 +1,17 @@
-// AMX-BF16 and AVX512-BF16 in plain C++ for any processor: the same tiles, the same order of sums, the same
-// rounding. With it the tests check all code around the instructions on any machine.
-//
-// Both instructions round to nearest even and treat denormal inputs and results as zero, whatever MXCSR says;
-// their multiply-adds round once. A product of two bf16 numbers is exact in float unless its exponent leaves
-// float's range, so a multiplication and an addition are the same here.
-//
-// Source   Intel 64 and IA-32 Architectures Software Developer's Manual, TDPBF16PS and VDPBF16PS
+// AMX-BF16 in plain C++, see emulated.inc.
 
 #include "engine/cpu/kernels/bf16/tiles.h"
-
-#pragma GCC optimize("O2", "no-math-errno", "no-trapping-math", "fp-contract=off")
 
 namespace paceline::engine::cpu::tiles::emulated {
 namespace {
 
-#include "engine/cpu/kernels/vector.inc"
-
-/// Denormals become zero. Uses the sign of a difference, because gcc 12 compares vectors longer than a
-/// register lane by lane.
-PACELINE_INLINE V flushed(V x) {
-  const I bits = reinterpret_cast<I>(x);
-  const I is_normal = (0x7fffff - (bits & 0x7fffffff)) >> 31;
-  return reinterpret_cast<V>(bits & is_normal);
-}
-/// The first and the second bf16 of each word.
-PACELINE_INLINE V first_of(U words) { return flushed(reinterpret_cast<V>(words << 16)); }
-PACELINE_INLINE V second_of(U words) { return flushed(reinterpret_cast<V>(words & 0xffff0000u)); }
-
-/// vdpbf16ps: the second half's product is added first.
-PACELINE_INLINE V dot(V sums, U a, U b) {
-  const V half = flushed(flushed(sums) + second_of(a) * second_of(b));
-  return flushed(half + first_of(a) * first_of(b));
-}
-
-#include "engine/cpu/kernels/bf16/tile_vectors.inc"
+#include "engine/cpu/kernels/bf16/emulated.inc"
 
 constexpr int kAmxRows = 16;  ///< of a tile
 
-// The same bits at every width. (Sanitizers crash in the ifunc resolvers that this generates.)
-#if defined(__clang__) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define PACELINE_EVERY_WIDTH
-#else
-#define PACELINE_EVERY_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
 /// tdpbf16ps: 16 pairs are summed separately from the sums so far, and first and second halves separately
-/// from each other. It is a function call, compiled for every width; inlined at every use, with all users
-/// compiled for every width, this file took gcc four minutes.
+/// from each other. It is a function call, compiled for every width: inlined at every use, with all users
+/// compiled for every width, it took gcc four minutes.
 PACELINE_EVERY_WIDTH __attribute__((noinline)) void add_product(V to[kAmxRows], const std::uint16_t* rows,
                                                                 const std::uint16_t* pairs,
                                                                 std::int64_t row_step = kBlock) {
@@ -64,6 +30,11 @@ PACELINE_EVERY_WIDTH __attribute__((noinline)) void add_product(V to[kAmxRows], 
   for (int row = 0; row < kAmxRows; ++row)
     to[row] = flushed(flushed(to[row]) + flushed(first[row] + second[row]));
 }
+
+// From here on gcc chooses what it inlines: all that is around the products, inlined at every use, makes a
+// function of 1.5 MB, and took most of the time that this file takes.
+#undef PACELINE_INLINE
+#define PACELINE_INLINE inline
 
 struct Tiles {
   static constexpr int kRows = kAmxRows, kRowTiles = 2;
@@ -162,14 +133,12 @@ void multiply_neighbours_as_amx(const Neighbours& m) { multiply_neighbours<Tiles
 void multiply_row_as_amx(const RowOfPixels& m) { multiply_row<Tiles>(m); }
 void multiply_strip_as_amx(const Strip& s) { multiply_strip<Tiles>(s); }
 void visit_pairs_as_amx(const PairVisit& v) { visit_pairs<Tiles>(v); }
-PACELINE_EVERY_WIDTH void multiply_as_avx512(const TileMultiply& m) { multiply<Vectors>(m); }
 
 }  // namespace
 
-extern const TileKernels kAmx, kAvx512;
+extern const TileKernels kAmx;
 constinit const TileKernels kAmx =
     table<Tiles>("emulated-amx", multiply_as_amx, multiply_neighbours_as_amx, multiply_row_as_amx,
                  multiply_strip_as_amx, visit_pairs_as_amx);
-constinit const TileKernels kAvx512 = table<Vectors>("emulated-avx512-bf16", multiply_as_avx512);
 
 }  // namespace paceline::engine::cpu::tiles::emulated
