@@ -155,8 +155,8 @@ Address listen_anywhere(Socket& listener, const std::string& interface, bool is_
   if (!socket.is_open() || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&here), size) != 0 ||
       ::listen(socket.get(), SOMAXCONN) != 0 ||
       ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&here), &size) != 0)
-    base::fail(base::ErrorKind::comm, "no port could be opened on {}: {}", address.host,
-               std::strerror(errno));
+    base::fail(base::ErrorKind::comm, "connections of processes: no port could be opened on {}: {}",
+               address.host, std::strerror(errno));
   address.port = ntohs(here.sin_port);
   listener = std::move(socket);
   const auto found = ipv4_addresses(interface);
@@ -230,7 +230,8 @@ LineListener::LineListener(const std::string& interface, bool is_on_this_host, F
                            Take take)
     : address_(listen_anywhere(listener_, interface, is_on_this_host)), wake_(::eventfd(0, EFD_CLOEXEC)) {
   if (!wake_.is_open())
-    base::fail(base::ErrorKind::comm, "no eventfd could be made: {}", std::strerror(errno));
+    base::fail(base::ErrorKind::comm, "connections of processes: no eventfd could be made: {}",
+               std::strerror(errno));
   thread_ = std::thread([this, limits, take = std::move(take)] {
     constexpr milliseconds kLongest{60000};  // the end wakes the wait anyhow
     FirstLines arrivals(listener_.get(), limits);

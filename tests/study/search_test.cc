@@ -203,6 +203,18 @@ TEST_F(SearchDirectory, AnotherWinnerWhoseWeightsAreGoneIsTrainedAgain) {
 }
 
 // A rung that is shorter than what an earlier search trained: its checkpoints are of no use to it.
+// Rungs share a training's folder: it was listed once for each, and had gone when it was to be moved again.
+TEST_F(SearchDirectory, WhatAnotherProgramTrainedIsMovedAsideOnceForAllItsRungs) {
+  (void)run(search(true), "out");
+  runner_.backend.libraries = {"made up 2.0"};
+  (void)run(search(true), "out");
+  EXPECT_EQ(kept_, 0);
+  std::size_t trainings = 0;
+  for (const auto& one : fs::directory_iterator(directory_ / "out" / "earlier"))
+    trainings += one.is_directory();
+  EXPECT_EQ(trainings, 1u) << "the winner's, the only one that is kept";
+}
+
 TEST_F(SearchDirectory, MoreConfigurationsMakeShorterRungsOfWhatWasTrainedFurther) {
   const auto two = run(search(true, 1, {1e-6, 0.003}), "s");
   EXPECT_EQ(two.back().variant, "lr 0.003");

@@ -33,7 +33,7 @@ struct CheckpointInterval {
   double count = 1;  ///< > 0; an integer unless in seconds
 
   /// Whether a checkpoint is due after `number` updates (`of` steps), or at the end of epoch `number`, from 1
-  /// (`of` epochs). The answer is the same on every rank, and in a resumed run.
+  /// (`of` epochs; seconds are never asked for). The answer is the same on every rank, and in a resumed run.
   [[nodiscard]] bool is_due(Unit of, std::int64_t number) const {
     return unit == of && number % static_cast<std::int64_t>(count) == 0;
   }

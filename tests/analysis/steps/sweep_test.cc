@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <optional>
-#include <span>
-#include <string_view>
 
 #include "analysis/compare/cell.h"
 #include "analysis/steps/scaling.h"
@@ -23,16 +21,6 @@ std::optional<Sweep> sweep(const std::vector<Cell>& cells) {
   auto all = sweeps(cells);
   EXPECT_LE(all.size(), 1U);
   return all.empty() ? std::nullopt : std::optional(std::move(all.front()));
-}
-
-/// The sweep of a model with the highest throughput; null if nothing of it was measured.
-const Sweep* best_of(std::span<const Sweep> sweeps, std::string_view subject) {
-  const auto rate = [](const Sweep& sweep) { return sweep.points[*sweep.best].cell->images_per_s.median; };
-  const Sweep* best = nullptr;
-  for (const Sweep& sweep : sweeps)
-    if (sweep.subject == subject && sweep.best && (best == nullptr || rate(sweep) > rate(*best)))
-      best = &sweep;
-  return best;
 }
 
 golden::Run at(std::int64_t batch, double images_per_s) {
@@ -188,8 +176,8 @@ TEST(Sweep, SetsThePeakBesideThePlan) {
   EXPECT_DOUBLE_EQ(*sweep(cells)->points[0].peak_over_plan, 0.95);
 }
 
-// A sweep on 2 workers beside one on 1 worker disappeared, and the slower one was "the best of all".
-TEST(Sweep, IsOneForEachNumberOfWorkersAndTheBestIsOfAll) {
+// A sweep on 2 workers beside one on 1 worker disappeared.
+TEST(Sweep, IsOneForEachNumberOfWorkers) {
   std::vector<Record> records;
   for (const int workers : {2, 1})
     for (const std::int64_t batch : {32, 64, 128}) {
@@ -205,7 +193,8 @@ TEST(Sweep, IsOneForEachNumberOfWorkersAndTheBestIsOfAll) {
   for (const Sweep& one : all) EXPECT_EQ(one.on_curve, 3);
   EXPECT_EQ(all[0].points[*all[0].best].cell->local_batch, 128);
   EXPECT_EQ(all[1].points[*all[1].knee].cell->local_batch, 32);
-  EXPECT_EQ(best_of(all, ""), &all[1]);
+  EXPECT_NEAR(all[0].points[*all[0].best].cell->images_per_s.median, 228, 1e-6);
+  EXPECT_NEAR(all[1].points[*all[1].best].cell->images_per_s.median, 500, 1e-6);
 }
 
 TEST(Sweep, IsOneForEachWayOfJoiningTheWorkers) {
@@ -242,7 +231,7 @@ TEST(Sweep, IsOneForEachModel) {
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all[0].subject, "resnet18-cifar");
   EXPECT_EQ(all[1].subject, "resnet8-cifar");
-  EXPECT_EQ(best_of(all, "resnet8-cifar"), &all[1]);
+  for (const Sweep& one : all) EXPECT_EQ(one.points.size(), 2U);
 }
 
 // Two cells of a batch were measured with other loaders: of the same curve neither was left out with a word.

@@ -70,7 +70,7 @@ ConvShape small_convolution(int samples, const graph::Shape& src, int outs, int 
 std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
   base::Rng rng(seed, base::Purpose::test);
   std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) value = 2 * rng.uniform() - 1;  // normal ones would take most of a start's time
+  for (float& value : values) value = 4 * rng.uniform() - 2;  // normal ones would take most of a start's time
   return values;
 }
 

@@ -33,6 +33,8 @@ PACELINE_EVERY_WIDTH __attribute__((noinline)) void add_product(V to[kAmxRows], 
 
 // From here on gcc chooses what it inlines: all that is around the products, inlined at every use, makes a
 // function of 1.5 MB, and took most of the time that this file takes.
+// (No function below may be compiled for every width: it would pass vectors to functions that expect them
+// elsewhere.)
 #undef PACELINE_INLINE
 #define PACELINE_INLINE inline
 
