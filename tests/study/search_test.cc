@@ -204,7 +204,7 @@ TEST_F(SearchDirectory, AnotherWinnerWhoseWeightsAreGoneIsTrainedAgain) {
 
 // A rung that is shorter than what an earlier search trained: its checkpoints are of no use to it.
 // Rungs share a training's folder: it was listed once for each, and had gone when it was to be moved again.
-TEST_F(SearchDirectory, WhatAnotherProgramTrainedIsMovedAsideOnceForAllItsRungs) {
+TEST_F(SearchDirectory, MovesAsideOnceWhatAnotherProgramTrained) {
   (void)run(search(true), "out");
   runner_.backend.libraries = {"made up 2.0"};
   (void)run(search(true), "out");
