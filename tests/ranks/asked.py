@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from again import weights
-from launching import check, children, children_of, left_of, need, places, run, stop, train_options
+from launching import check, left_of, need, places, ranks_of, run, stop, train_options
 
 CODES = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGHUP: 129}
 LENGTH = ("--steps", "3000", "--evaluate-every", "0", "--checkpoint-every", "50steps", "--shard", "4")
@@ -73,8 +73,7 @@ def end_of_launched(args, words, victim, is_ready):
         until = time.monotonic() + 60
         while not is_ready() and time.monotonic() < until:
             time.sleep(0.02)
-        ranks = children_of(children(job.pid)[0])
-        check(len(ranks) == args.processes, f"{len(ranks)} processes run of {args.processes}")
+        ranks = ranks_of(job, args.processes)
         os.kill(ranks[victim], signal.SIGTERM)
         said = "".join(job.communicate(timeout=60))
     finally:

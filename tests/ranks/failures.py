@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from launching import (COMMON, MODEL, check, children, children_of, left_of, mpirun, result, run, runs, stop, train_options,
+from launching import (COMMON, MODEL, check, children, children_of, left_of, mpirun, ranks_of, result, run, runs, stop, train_options,
                        wait_for_checkpoint)
 
 
@@ -60,8 +60,7 @@ def together(args, folder):
         try:
             wait_for_checkpoint(out)
             time.sleep(1.5)
-            processes = children_of(children(job.pid)[0])
-            check(len(processes) == args.processes, f"{len(processes)} processes run of {args.processes}")
+            processes = ranks_of(job, args.processes)
             for victim in victims:
                 os.kill(processes[victim], signal.SIGSTOP)  # so that the first to die is not told on by the second
             begin = time.monotonic()
@@ -117,8 +116,7 @@ def kills(args, folder):
                                stderr=subprocess.PIPE, text=True)
         try:
             check(wait_for_update(out, 0, job) is not None, "no run begins")
-            ranks = children_of(children(job.pid)[0])
-            check(len(ranks) == args.processes, f"{len(ranks)} processes run of {args.processes}")
+            ranks = ranks_of(job, args.processes)
             done = wait_for_update(out, update, job)
             check(done is not None, f"update {update} was not reached")
             time.sleep(chance.random() * step_seconds)
@@ -221,7 +219,7 @@ def restarts(args, folder):
     try:
         wait_for_checkpoint(alone)
         time.sleep(1)  # launch looks twice a second
-        process = children_of(children(job.pid)[0])[0]
+        process = ranks_of(job, 1)[0]
         ahead = stop_ahead_of_checkpoint(process, alone)
         os.kill(process, signal.SIGKILL)
         text, err = job.communicate(timeout=120)

@@ -166,6 +166,17 @@ def children_of(process):
     return [found[rank] for rank in sorted(found)]
 
 
+def ranks_of(job, count):
+    """Process ids of the `count` ranks of a `paceline launch`, in order. Where they are not there the test fails, with what was said."""
+    launched = children(job.pid)
+    ranks = children_of(launched[0]) if launched else []
+    if len(ranks) != count:
+        stop(job)
+        said = "".join(stream.read() for stream in (job.stdout, job.stderr) if stream)
+        check(False, f"{len(ranks)} processes run of {count}, exit {job.returncode}: {said}")
+    return ranks
+
+
 def runs(process):
     """Whether a process is there and has not ended: one that nobody has collected yet runs no more."""
     try:

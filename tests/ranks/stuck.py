@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from launching import (check, children, children_of, left_of, mpirun, need, places, result, run, runs, stop, train_options,
+from launching import (check, children_of, left_of, mpirun, need, places, ranks_of, result, run, runs, stop, train_options,
                        wait_for_checkpoint)
 
 END_WITHIN = 4  # s, which a process that hangs has after a failure, instead of 20
@@ -34,8 +34,7 @@ def stopped(args, folder):
         try:
             wait_for_checkpoint(out)
             time.sleep(1.5)
-            processes = children_of(children(job.pid)[0])
-            check(len(processes) == args.processes, f"{len(processes)} processes run of {args.processes}")
+            processes = ranks_of(job, args.processes)
             begin = time.monotonic()
             os.kill(processes[victim], signal.SIGSTOP)
             reader = threading.Thread(target=lambda: heard.extend((time.monotonic() - begin, line) for line in job.stderr))
