@@ -45,6 +45,7 @@ DataBound find_data_bound(const Conclusions& conclusions) {
 /// Advice on making such a loader faster, depending on what limits it.
 std::string advice(const analysis::LoaderUse& loader, const measure::Record& record) {
   constexpr double kMostlyWaiting = 0.25;  // a thread that computes for less than this fraction of the time
+  constexpr int kMostNamed = 64;           // steps of almost no time would want any number of threads
   if (record.data.images_on == "device")
     return "The images lie on the device: each worker only draws, before it computes, which of them are shown and how.";
   if (loader.threads_per_worker == 0)
@@ -52,7 +53,7 @@ std::string advice(const analysis::LoaderUse& loader, const measure::Record& rec
            "prepares them meanwhile.";
   const bool has_files = record.data.name == "folder";
   const std::string threads =
-      loader.threads_wanted > 0
+      loader.threads_wanted > 0 && loader.threads_wanted <= kMostNamed
           ? fmt::format("--loader-threads {} (it is {})", loader.threads_wanted, loader.threads_per_worker)
           : "More --loader-threads";
   if (loader.computing_share && *loader.computing_share < kMostlyWaiting)

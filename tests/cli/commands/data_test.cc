@@ -250,9 +250,12 @@ TEST_F(Images, TooLargeForTheStepsAreCalledTheLimit) {
   EXPECT_EQ(rank.loader_queue, 2);
   EXPECT_GT(rank.loader_processor_s.value_or(0), 0);
   const auto report = run({"report", "slow", "--tables"});
-  // Word by word: where lines break depends on the figures.
-  EXPECT_THAT(report.out, AllOf(HasSubstr("The loader is a limit"), HasSubstr("--loader-threads"),
-                                HasSubstr("--decoded")));
+  // Word by word: where lines break depends on the figures. Beside busy programs the loader waits for a core,
+  // and that is what is said.
+  EXPECT_THAT(report.out,
+              AllOf(HasSubstr("The loader is a limit"), HasSubstr("--loader-threads"),
+                    testing::AnyOf(HasSubstr("--decoded"),
+                                   testing::ContainsRegex("[(]or[ \n]+for[ \n]+a[ \n]+core[)]"))));
 }
 
 TEST_F(Images, AValidationPartChoosesTheEpoch) {

@@ -49,8 +49,15 @@ TEST(Loader, NeedsMoreCoresThanThereAre) {
       HasSubstr("A core prepares 4,840 images/s, so it would take 5.28 cores, and there are 2: images "
                 "packed as pixels (paceline data pack --decoded) or a smaller size make it faster"));
   for (auto& rank : record.ranks) rank.loader_processor_s = 0.01 * rank.loader_prepare_s;
-  EXPECT_THAT(text_of({record}),
-              HasSubstr("Its threads computed for 1.0 % of that time and waited for the disk"));
+  EXPECT_THAT(
+      text_of({record}),
+      HasSubstr("Its threads computed for 1.0 % of that time and waited for the disk (or for a core) in the "
+                "rest: --loader-threads 9 (it is 1)"));
+  // Steps of almost no time would want thousands of threads: no number helps anybody then.
+  run.forward = run.backward = 1e-6;
+  record = make_record(run);
+  for (auto& rank : record.ranks) rank.loader_processor_s = 0.01 * rank.loader_prepare_s;
+  EXPECT_THAT(text_of({record}), HasSubstr("in the rest: More --loader-threads"));
 }
 
 TEST(Loader, IsTheLimitOfAnotherCell) {
