@@ -1,6 +1,5 @@
 #include "data/get/download.h"
 
-#include <curl/curl.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +10,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <memory>
 #include <system_error>
 
 #include "base/clock.h"
@@ -20,6 +18,7 @@
 #include "base/sha256.h"
 #include "base/thread_pool.h"
 #include "data/file_bytes.h"
+#include "data/get/http_request.h"
 
 namespace paceline::data {
 
@@ -39,6 +38,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using base::ErrorKind;
+
+constexpr base::Module kCurl{.kind = ErrorKind::data,
+                             .library = "a download",
+                             .file = "paceline_curl.so",
+                             .entry = "paceline_http_get",
+                             .built_with = "libcurl4-openssl-dev",
+                             .remedy = "install libcurl4 (Debian: apt-get install libcurl4)"};
 
 constexpr long kHttpRangeNotThere = 416;
 constexpr double kProgressS = 0.2;
@@ -60,9 +66,9 @@ class PartialFile {
     if (::ftruncate(file_.get(), 0) != 0) fail("cannot be emptied");
   }
   /// False, with errno, if the disk accepts no more.
-  [[nodiscard]] bool append(const char* data, std::size_t count) {
+  [[nodiscard]] bool append(std::span<const std::byte> bytes) {
     ::lseek(file_.get(), 0, SEEK_END);
-    return write_all(file_.get(), std::as_bytes(std::span(data, count)));
+    return write_all(file_.get(), bytes);
   }
   void rename_to(const fs::path& target) {
     std::error_code error;
@@ -81,7 +87,7 @@ class PartialFile {
   base::Descriptor file_;
 };
 
-/// What the callbacks of one transfer share.
+/// What the requests of one file share.
 struct Transfer {
   const RemoteFile& file;
   const DownloadOptions& options;
@@ -91,31 +97,26 @@ struct Transfer {
   int write_error = 0;     ///< errno of a write that failed
   bool too_long = false;   ///< more was received than the file has
   base::TimePoint told{};
+
+  [[nodiscard]] bool take(std::span<const std::byte> bytes) {
+    too_long = have + std::ssize(bytes) > file.bytes;
+    if (too_long) return false;
+    if (!part.append(bytes)) {
+      write_error = errno;
+      return false;
+    }
+    have += std::ssize(bytes);
+    return true;
+  }
+
+  [[nodiscard]] bool goes_on() {
+    if (options.progress && base::seconds_since(told) >= kProgressS) {
+      told = base::Clock::now();
+      options.progress(file, have);
+    }
+    return !options.stop.stop_requested();
+  }
 };
-
-std::size_t on_data(char* data, std::size_t size, std::size_t count, void* user) {
-  auto& transfer = *static_cast<Transfer*>(user);
-  const std::size_t bytes = size * count;
-  if (transfer.have + static_cast<std::int64_t>(bytes) > transfer.file.bytes) {
-    transfer.too_long = true;
-    return 0;
-  }
-  if (!transfer.part.append(data, bytes)) {
-    transfer.write_error = errno;
-    return 0;
-  }
-  transfer.have += static_cast<std::int64_t>(bytes);
-  return bytes;
-}
-
-int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  auto& transfer = *static_cast<Transfer*>(user);
-  if (transfer.options.progress && base::seconds_since(transfer.told) >= kProgressS) {
-    transfer.told = base::Clock::now();
-    transfer.options.progress(transfer.file, transfer.have);
-  }
-  return transfer.options.stop.stop_requested() ? 1 : 0;
-}
 
 enum class Ending { whole, again, no_use };
 
@@ -126,62 +127,42 @@ struct Attempt {
 
 /// One request for the missing bytes.
 Attempt request(const std::string& url, Transfer& transfer) {
-  const std::unique_ptr<CURL, void (*)(CURL*)> handle(curl_easy_init(), curl_easy_cleanup);
-  base::expects(handle != nullptr, "libcurl has the memory for a transfer");
-  CURL* const curl = handle.get();
-  char said[CURL_ERROR_SIZE] = "";
   transfer.have = transfer.part.bytes();
   transfer.in_pieces = transfer.have > 0;
-  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
-  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 5L);
-  curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, said);
-  curl_easy_setopt(curl, CURLOPT_USERAGENT, "paceline");
-  if (const auto known = certificate_file(base::process_environment()); !known.empty())
-    curl_easy_setopt(curl, CURLOPT_CAINFO, known.c_str());
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, static_cast<long>(transfer.options.connect_s));
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(transfer.options.stall_s));
-  curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(transfer.have));
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_data);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
-  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
-  const CURLcode code = curl_easy_perform(curl);
-  if (code == CURLE_OK && transfer.have == transfer.file.bytes) return {};
+  const HttpRequest asked{.url = url,
+                          .certificates = certificate_file(base::process_environment()),
+                          .from = transfer.have,
+                          .connect_s = transfer.options.connect_s,
+                          .stall_s = transfer.options.stall_s,
+                          .take = [&](std::span<const std::byte> bytes) { return transfer.take(bytes); },
+                          .goes_on = [&] { return transfer.goes_on(); }};
+  HttpAnswer answer;
+  reinterpret_cast<decltype(&paceline_http_get)>(base::open_module(kCurl))(asked, answer);
+  using End = HttpAnswer::End;
+  if (answer.end == End::whole && transfer.have == transfer.file.bytes) return {};
 
-  const std::string reason = said[0] != '\0' ? said : curl_easy_strerror(code);
-  long status = 0;
-  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
   if (transfer.write_error != 0) {
     errno = transfer.write_error;
     transfer.part.fail("cannot be written");
   }
   // The server has a different file, or cannot send a range: start from the begin.
-  const bool no_range = code == CURLE_RANGE_ERROR || status == kHttpRangeNotThere;
+  const bool no_range = answer.end == End::no_range || answer.status == kHttpRangeNotThere;
   if (transfer.too_long || no_range) {
     const bool resumed = transfer.part.bytes() > 0;
     transfer.part.clear();
     if (no_range && resumed) return {Ending::again, "the server gave no part of the file"};
     return {Ending::no_use, fmt::format("the server's file is longer than {} bytes", transfer.file.bytes)};
   }
-  if (code == CURLE_OK) {
-    curl_off_t announced = -1;
-    curl_easy_getinfo(curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced);
-    const bool is_all = announced >= 0;  // the announced length was received: the transfer was not cut off
+  if (answer.end == End::whole) {
+    const bool is_all =
+        answer.announced >= 0;  // the announced length was received: the transfer was not cut off
     if (is_all) transfer.part.clear();
     return {is_all ? Ending::no_use : Ending::again,
             fmt::format("the server gave {} bytes of a file of {}", transfer.have, transfer.file.bytes)};
   }
-  const bool refused = status >= 400 && status < 500 && status != 408 && status != 429;
-  return {refused || code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ? Ending::no_use
-                                                                                       : Ending::again,
-          reason};
+  const bool refused =
+      answer.status >= 400 && answer.status < 500 && answer.status != 408 && answer.status != 429;
+  return {refused || answer.end == End::no_such_address ? Ending::no_use : Ending::again, answer.reason};
 }
 
 void require_going_on(const DownloadOptions& options, const fs::path& path) {
@@ -223,8 +204,6 @@ std::string fetch(const std::string& url, Transfer& transfer, const fs::path& pa
 }  // namespace
 
 void download(const RemoteFile& file, const fs::path& path, const DownloadOptions& options) {
-  static const CURLcode kReady = curl_global_init(CURL_GLOBAL_DEFAULT);
-  base::expects(kReady == CURLE_OK, "libcurl can be initialised");
   PartialFile part(path.string() + ".part");
   if (part.bytes() > file.bytes) part.clear();
   Transfer transfer{.file = file, .options = options, .part = part};
