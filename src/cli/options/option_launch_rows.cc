@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <regex>
+#include <regex.h>  // std::regex would take seconds to compile
 
 #include "base/error.h"
 #include "cli/options/option_rows.h"
@@ -35,15 +34,20 @@ std::string size_text(std::size_t bytes) {
   return bytes % 1024 == 0 ? fmt::format("{}K", bytes >> 10) : fmt::format("{}", bytes);
 }
 
-/// What all of a text must look like: a regular expression, and the rule in words.
+/// What all of a text must look like: an extended regular expression of POSIX, and the rule in words.
 struct Form {
   const char *pattern, *rule;
 };
 template <const Form& form>
 std::string formed(Text text) {
-  static const std::regex pattern(form.pattern);
+  static const auto pattern = [] {
+    regex_t compiled{};
+    ::regcomp(&compiled, fmt::format("^({})$", form.pattern).c_str(), REG_EXTENDED | REG_NOSUB);
+    return compiled;
+  }();
   std::string word(text);
-  if (!std::regex_match(word, pattern)) base::fail(ErrorKind::usage, "must be {}, got '{}'", form.rule, word);
+  if (::regexec(&pattern, word.c_str(), 0, nullptr, 0) != 0)
+    base::fail(ErrorKind::usage, "must be {}, got '{}'", form.rule, word);
   return word;
 }
 
@@ -54,7 +58,7 @@ constexpr Form kJobTime{"[0-9]+(:[0-9]{1,2}){0,2}|[0-9]+-[0-9]{1,2}(:[0-9]{1,2})
                         "HH:MM:SS, D-HH:MM:SS or minutes"};
 /// Slurm's --mem: "16G", "16000" (megabytes).
 constexpr Form kJobMemory{"[0-9]+[KMGT]?", "a number followed by K, M, G or T, such as 16G"};
-constexpr Form kJobConstraint{"[A-Za-z0-9_.,:|&*!()\\[\\]=-]+",
+constexpr Form kJobConstraint{"[][A-Za-z0-9_.,:|&*!()=-]+",
                               "names of features joined by & or |, without blanks"};
 constexpr Form kMailAddress{"[A-Za-z0-9._%+-]+(@[A-Za-z0-9.-]+)?", "one address, such as me@example.org"};
 /// Written between double quotes in the script: variables are expanded on the node; commands are refused.

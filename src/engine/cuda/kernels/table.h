@@ -74,20 +74,24 @@ using Kernels = decltype(std::tuple_cat(
                ArrayCopy, ArrayAdd, ArrayMix, ArrayTreeLevel, RowGradients, GroupNormStatistics,
                GroupNormCoefficients, GroupNormGradients>{}));
 
-template <typename Kernel, typename Table>
-struct KernelNumber;
-template <typename Kernel, typename... Rest>
-struct KernelNumber<Kernel, std::tuple<Kernel, Rest...>> {
-  static constexpr int value = 0;
-};
-template <typename Kernel, typename First, typename... Rest>
-struct KernelNumber<Kernel, std::tuple<First, Rest...>> {
-  static constexpr int value = 1 + KernelNumber<Kernel, std::tuple<Rest...>>::value;
-};
+/// An object for each type, whose address the compiler compares: a recursion through the table would
+/// instantiate thousands of tuples for each kernel.
+template <typename Kernel>
+inline constexpr char kTag = 0;
+
+template <typename... Kernel>
+constexpr int position_of(const char* tag, const std::tuple<Kernel...>*) {
+  int position = 0;
+  for (const char* other : {&kTag<Kernel>...}) {
+    if (other == tag) return position;
+    ++position;
+  }
+  throw "not in the table";
+}
 
 /// The number of `Kernel`. Does not compile for a kernel that is not in the table.
 template <typename Kernel>
-constexpr int kKernelNumber = KernelNumber<Kernel, Kernels>::value;
+constexpr int kKernelNumber = position_of(&kTag<Kernel>, static_cast<const Kernels*>(nullptr));
 constexpr int kKernelCount = static_cast<int>(std::tuple_size_v<Kernels>);
 
 template <typename Table>
