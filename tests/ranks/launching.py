@@ -171,8 +171,10 @@ def ranks_of(job, count):
     launched = children(job.pid)
     ranks = children_of(launched[0]) if launched else []
     if len(ranks) != count:
-        stop(job)
-        said = "".join(stream.read() for stream in (job.stdout, job.stderr) if stream)
+        for process in (*ranks, *launched, job.pid):  # at once, so that nobody holds the ends of what is read
+            if runs(process):
+                os.kill(process, signal.SIGKILL)
+        said = "".join(text or "" for text in job.communicate(timeout=30))
         check(False, f"{len(ranks)} processes run of {count}, exit {job.returncode}: {said}")
     return ranks
 

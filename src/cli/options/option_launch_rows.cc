@@ -46,7 +46,8 @@ std::string formed(Text text) {
     return compiled;
   }();
   std::string word(text);
-  if (::regexec(&pattern, word.c_str(), 0, nullptr, 0) != 0)
+  const bool is_cut = word.find('\0') != std::string::npos;  // regexec() would see what stands before it
+  if (is_cut || ::regexec(&pattern, word.c_str(), 0, nullptr, 0) != 0)
     base::fail(ErrorKind::usage, "must be {}, got '{}'", form.rule, word);
   return word;
 }

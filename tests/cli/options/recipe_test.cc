@@ -195,6 +195,9 @@ TEST(Site, RefusesWhatCouldChangeAFigure) {
     EXPECT_THAT(refusal(text), AllOf(HasSubstr("site.toml:"), HasSubstr("figures"))) << text;
   EXPECT_THAT(refusal("[sbatch]\nacount = \"x\"\n"), HasSubstr("account"));
   EXPECT_THAT(refusal("[sbatch]\nmemory = \"much\"\n"), HasSubstr("site.toml:2: memory"));
+  // What follows the NUL would be run in the job's script.
+  EXPECT_THAT(refusal("[sbatch]\nstage = \"/tmp\\u0000$(reboot)\"\n"), HasSubstr("site.toml:2: stage"));
+  EXPECT_EQ(refusal("[sbatch]\nconstraint = \"[a|b]&c*2\"\ntime = \"1-02:30\"\n"), "");
   EXPECT_THAT(refusal("[data]\ncifar10 = \"synthetic\"\n"), HasSubstr("choose another name"));
   EXPECT_THAT(refusal("[sbatch\n"), HasSubstr("site.toml"));
 }

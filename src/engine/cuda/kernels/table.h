@@ -74,24 +74,22 @@ using Kernels = decltype(std::tuple_cat(
                ArrayCopy, ArrayAdd, ArrayMix, ArrayTreeLevel, RowGradients, GroupNormStatistics,
                GroupNormCoefficients, GroupNormGradients>{}));
 
-/// An object for each type, whose address the compiler compares: a recursion through the table would
-/// instantiate thousands of tuples for each kernel.
-template <typename Kernel>
-inline constexpr char kTag = 0;
-
-template <typename... Kernel>
-constexpr int position_of(const char* tag, const std::tuple<Kernel...>*) {
-  int position = 0;
-  for (const char* other : {&kTag<Kernel>...}) {
-    if (other == tag) return position;
-    ++position;
-  }
-  throw "not in the table";
-}
+// A class with a base for each row of the table: the compiler finds a kernel's number among the bases of this
+// one class. A recursion through the table would instantiate thousands of tuples for each kernel.
+template <typename Kernel, std::size_t number>
+struct KernelRow {};
+template <typename Table, typename Numbers = std::make_index_sequence<std::tuple_size_v<Table>>>
+struct KernelRows;
+template <typename... Kernel, std::size_t... number>
+struct KernelRows<std::tuple<Kernel...>, std::index_sequence<number...>> : KernelRow<Kernel, number>... {};
+template <typename Kernel, std::size_t number>
+std::integral_constant<int, static_cast<int>(number)> number_in(
+    const KernelRow<Kernel, number>*);  // declared only
 
 /// The number of `Kernel`. Does not compile for a kernel that is not in the table.
 template <typename Kernel>
-constexpr int kKernelNumber = position_of(&kTag<Kernel>, static_cast<const Kernels*>(nullptr));
+constexpr int kKernelNumber =
+    decltype(number_in<Kernel>(static_cast<const KernelRows<Kernels>*>(nullptr)))::value;
 constexpr int kKernelCount = static_cast<int>(std::tuple_size_v<Kernels>);
 
 template <typename Table>
