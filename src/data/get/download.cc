@@ -44,7 +44,10 @@ constexpr base::Module kCurl{.kind = ErrorKind::data,
                              .file = "paceline_curl.so",
                              .entry = "paceline_http_get",
                              .built_with = "libcurl4-openssl-dev",
-                             .remedy = "install libcurl4 (Debian: apt-get install libcurl4)"};
+                             .remedy = "install libcurl4 (Debian: apt-get install libcurl4)",
+                             .absent =
+                                 "every build and package has it, so the program was copied without "
+                                 "it; copy it to the same folder"};
 
 constexpr long kHttpRangeNotThere = 416;
 constexpr double kProgressS = 0.2;

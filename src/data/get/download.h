@@ -46,7 +46,8 @@ struct DownloadOptions {
 /// file gets its name; a different content is deleted.
 ///
 /// Errors   Error(data): the last failure and the file's addresses; a content with another hash (both are
-///          given); a file that cannot be written; another process that downloads the same file
+///          given); a file that cannot be written; another process that downloads the same file;
+///          libcurl or its module is missing
 /// Threads  one at a time for a path; processes exclude each other
 void download(const RemoteFile& file, const std::filesystem::path& path, const DownloadOptions& options);
 
