@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -41,8 +42,13 @@ COMMON = ["--data", "synthetic,train=192,test=50", "--precision", "fp32", "--thr
           "--lr", "0.05", "--log-steps", "--no-pin"]
 
 
+# As launch does it: mpirun of tests that run at once would share one folder, and one that ends removes what another is making.
+OF_MPIRUN = tempfile.TemporaryDirectory(prefix="paceline-mpirun-", ignore_cleanup_errors=True)
+
+
 def mpirun(processes, bind_to="none"):
-    line = ["mpirun", "--quiet", "--oversubscribe", "--bind-to", bind_to, "-np", str(processes)]
+    line = ["mpirun", "--quiet", "--oversubscribe", "--bind-to", bind_to, "--mca", "orte_tmpdir_base", OF_MPIRUN.name, "-np",
+            str(processes)]
     return line + (["--allow-run-as-root"] if os.getuid() == 0 else [])
 
 

@@ -368,6 +368,23 @@ def doctor(args, folder):
     code, out, err = run([args.program, *words], env={**os.environ, "SLURM_JOB_ID": "7", "SLURM_NTASKS": "4"})
     check(code == 0 and "put srun before the command" in out, f"no step: exit {code}\n{out}{err}")
     print("other versions, other commands, another MPI and a job without a step are said in words")
+    folder_of_mpirun(args, folder)
+
+
+def folder_of_mpirun(args, folder):
+    """mpirun has a folder of its own below TMPDIR, which is gone afterwards; one that the user has chosen stays his."""
+    (folder / "bin").mkdir()
+    (folder / "bin" / "mpirun").write_text('#!/bin/sh\ntest -d "$OMPI_MCA_orte_tmpdir_base" && '
+                                           'touch "$OMPI_MCA_orte_tmpdir_base/left" && echo "in $OMPI_MCA_orte_tmpdir_base"\n')
+    (folder / "bin" / "mpirun").chmod(0o755)
+    place = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "TMPDIR": str(folder)}
+    chosen = folder / "chosen"
+    chosen.mkdir()
+    for more, there in (({}, f"in {folder}/paceline-mpirun-"), ({"OMPI_MCA_orte_tmpdir_base": str(chosen)}, f"in {chosen}")):
+        code, out, err = run([args.program, "launch", "--by", "mpirun", "-n", 2, "--", "doctor"], env={**place, **more})
+        check(code == 0 and there in out, f"{there}: exit {code}: {out}{err}")
+    left = [path.name for path in folder.glob("paceline-mpirun-*")]
+    check(left == [] and (chosen / "left").exists(), f"left behind: {left}, and of the user's {list(chosen.iterdir())}")
 
 
 def comm(args, folder):

@@ -111,6 +111,32 @@ void set_variables(const cluster::LaunchOptions& options) {
     ::setenv(comm::kJobOfLaunch, fmt::format("{}.{:.0f}", ::getpid(), measure::unix_now()).c_str(), 1);
 }
 
+/// A folder of its own for what an mpirun on this host keeps while it runs, removed at the end. Without it
+/// all of a user's mpirun share one below /tmp, which each removes when it finds it empty: now and then one
+/// that starts at that moment fails (Open MPI 4.1). What the user has chosen stays.
+class FolderOfMpirun {
+ public:
+  FolderOfMpirun() {
+    constexpr const char* kVariable = "OMPI_MCA_orte_tmpdir_base";
+    for (const char* const chosen : {kVariable, "OMPI_MCA_orte_local_tmpdir_base"})
+      if (std::getenv(chosen) != nullptr) return;  // mpirun refuses both
+    std::error_code none;
+    auto name = (std::filesystem::temp_directory_path(none) / "paceline-mpirun-XXXXXX").string();
+    if (none || ::mkdtemp(name.data()) == nullptr) return;  // mpirun says what it cannot write
+    folder_ = name;
+    ::setenv(kVariable, folder_.c_str(), 1);
+  }
+  ~FolderOfMpirun() {
+    std::error_code ignored;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+  }
+  FolderOfMpirun(const FolderOfMpirun&) = delete;
+  FolderOfMpirun& operator=(const FolderOfMpirun&) = delete;
+
+ private:
+  std::string folder_;
+};
+
 }  // namespace
 
 int launch_command(const Settings& settings) {
@@ -145,11 +171,14 @@ int launch_command(const Settings& settings) {
   require_what_joins(options);
   if (settings.plan)
     return show_child_plan(settings, std::max(1, cluster::processes_of(options)), cluster::nodes_of(options));
-  const cluster::Ear ear(options.interface, !cluster::may_use_other_hosts(
-                                                options, base::process_environment(), base::host_name()));
+  const bool may_use_other_hosts =
+      cluster::may_use_other_hosts(options, base::process_environment(), base::host_name());
+  const cluster::Ear ear(options.interface, !may_use_other_hosts);
   options.ear = ear.address();
   options.is_plain = ::isatty(STDOUT_FILENO) == 0;
   set_variables(options);
+  std::optional<FolderOfMpirun> folder;
+  if (options.by == cluster::LaunchBy::mpirun && !may_use_other_hosts) folder.emplace();
   const auto line = cluster::launch_line(options, program, child);
   const auto started = measure::utc_now();
   const cluster::StopRequest stop;
