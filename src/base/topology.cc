@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
@@ -116,6 +117,15 @@ std::string text_about_wishes(const std::vector<std::vector<int>>& cores,
 }
 
 }  // namespace
+
+std::string cpu_info(const std::string& key) {
+  // "model name\t: Intel ..."
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(key + '\t'))
+      return line.substr(std::min(line.find_first_not_of("\t: ", key.size()), line.size()));
+  return "";
+}
 
 std::optional<std::vector<int>> parse_core_list(const std::string& text) {
   std::vector<int> cores;

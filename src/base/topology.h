@@ -39,6 +39,9 @@ void fields(A& archive, In<A, PciLocality>& value) {
 /// Parses a list like "0-3,8"; returns nothing for other text.
 [[nodiscard]] std::optional<std::vector<int>> parse_core_list(const std::string& text);
 
+/// The value of the first `key` in /proc/cpuinfo, such as "model name" or "flags"; "" if there is none.
+[[nodiscard]] std::string cpu_info(const std::string& key);
+
 /// One hardware thread.
 struct Core {
   int number = 0;    ///< the operating system's number

@@ -45,6 +45,10 @@ struct UpdateRule {
   [[nodiscard]] constexpr bool has_layer_rates() const {
     return kind == UpdateKind::lars || kind == UpdateKind::lamb;
   }
+  /// The weight decay of a parameter with its own rate (graph::Rates).
+  [[nodiscard]] constexpr double decay_of(bool is_weight, double rate) const {
+    return is_weight || (decay_norm_and_bias && !has_layer_rates()) ? weight_decay / rate : 0;
+  }
   bool operator==(const UpdateRule&) const = default;
 };
 

@@ -31,15 +31,9 @@ std::string behind_key(const char* path, std::string_view key) {
   return "";
 }
 
-/// The value of the first `key` in /proc/cpuinfo: "model name\t: Intel ..." -> "Intel ...".
-std::string cpu_info(const std::string& key) {
-  const auto line = behind_key("/proc/cpuinfo", key + '\t');
-  return line.substr(std::min(line.find_first_not_of("\t: "), line.size()));
-}
-
 std::string cpu_model() {
-  std::string model = cpu_info("model name");
-  if (model.empty()) model = cpu_info("Model");  // some ARM kernels
+  std::string model = base::cpu_info("model name");
+  if (model.empty()) model = base::cpu_info("Model");  // some ARM kernels
   utsname system{};
   if (model.empty() && ::uname(&system) == 0) model = system.machine;
   return model;
@@ -50,7 +44,7 @@ std::vector<std::string> instruction_sets() {
   constexpr std::array kOfInterest{"avx2",        "fma",         "avx512f",  "avx512_vnni",
                                    "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16",
                                    "asimd",       "sve",         "sve2",     "bf16"};
-  const auto present = base::words_of(cpu_info("flags") + " " + cpu_info("Features"));
+  const auto present = base::words_of(base::cpu_info("flags") + " " + base::cpu_info("Features"));
   std::vector<std::string> found;
   for (const char* name : kOfInterest)
     if (std::ranges::find(present, name) != present.end()) found.emplace_back(name);

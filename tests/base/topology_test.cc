@@ -219,6 +219,17 @@ TEST_F(PciLocalityTest, SaysNothingOfWhatTheKernelDoesNotKnow) {
     EXPECT_FALSE(pci_locality(name, root_).has_value()) << name;
 }
 
+TEST(Topology, CpuInfoTakesTheWholeKey) {
+#ifdef __x86_64__
+  EXPECT_NE((" " + cpu_info("flags") + " ").find(" fpu "), std::string::npos) << cpu_info("flags");
+  const auto model = cpu_info("model");  // not "model name", which stands behind it
+  EXPECT_FALSE(model.empty());
+  EXPECT_EQ(model.find_first_not_of("0123456789"), std::string::npos) << model;
+#endif
+  EXPECT_EQ(cpu_info("no such key"), "");
+  EXPECT_EQ(cpu_info("mode"), "");
+}
+
 TEST(ParseCoreList, TakesNumbersAndRanges) {
   EXPECT_THAT(parse_core_list("0-3,8").value(), ElementsAre(0, 1, 2, 3, 8));
   EXPECT_THAT(parse_core_list("5").value(), ElementsAre(5));

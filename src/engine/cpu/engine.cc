@@ -4,7 +4,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -16,6 +15,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "base/shared_library.h"
+#include "base/topology.h"
 #include "engine/cpu/conv/default_table.h"
 #include "engine/cpu/conv/onednn.h"
 #include "engine/cpu/conv/plan.h"
@@ -258,19 +258,12 @@ class CpuEngine final : public Engine {
   OpObserver observer_;
 };
 
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 1);
-  return " unknown processor";
-}
-
 /// A text of everything that decides how fast kernels are: processor, instruction sets, oneDNN, and this
 /// build of the program.
 std::string machine_here() {
   const auto* version = dnnl_version();
   const std::string_view limit = isa_limit();
-  return fmt::format("{}; own {}{}{}; oneDNN {}.{}.{}, instructions {}; {}", processor(),
+  return fmt::format("{}; own {}{}{}; oneDNN {}.{}.{}, instructions {}; {}", base::cpu_info("model name"),
                      name_of(isas_here().back()), limit.empty() ? "" : ", at most ", limit, version->major,
                      version->minor, version->patch, static_cast<unsigned>(dnnl::get_effective_cpu_isa()),
                      base::build_id());

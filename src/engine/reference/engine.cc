@@ -291,12 +291,11 @@ void apply_update(const graph::Graph& graph, const graph::Layout& layout, const 
     if (parameter.is_frozen()) continue;
     const double own_lr = lr * parameter.rate;
     const bool is_weight = parameter.role == graph::Role::weight;
-    const bool decays = is_weight || (rule.decay_norm_and_bias && !rule.has_layer_rates());
     ParameterArrays<T> arrays{.elements = slot.elements,
                               .weight = weights.data() + slot.offset,
                               .gradient = gradients.data() + slot.offset,
                               .state = {nullptr, nullptr},
-                              .decay = decays ? rule.weight_decay / parameter.rate : 0,
+                              .decay = rule.decay_of(is_weight, parameter.rate),
                               .clip = clip};
     for (int i = 0; i < state_slots(rule); ++i)
       arrays.state[i] = state[static_cast<std::size_t>(i)].data() + slot.offset;

@@ -35,8 +35,7 @@ Update::Update(const graph::Graph& graph, const graph::Layout& layout, const Ker
 UpdateNumbers Update::numbers_of(const graph::Slot& slot, double lr, std::int64_t update) const {
   const auto& parameter = graph_.parameters[static_cast<std::size_t>(slot.parameter)];
   const bool is_weight = parameter.role == graph::Role::weight;
-  const bool decays = is_weight || (rule_.decay_norm_and_bias && !rule_.has_layer_rates());
-  const double decay = decays ? rule_.weight_decay / parameter.rate : 0;
+  const double decay = rule_.decay_of(is_weight, parameter.rate);
   const bool is_lamb = rule_.kind == UpdateKind::lamb;
   const double beta1 = rule_.smoothing();
   const auto count = static_cast<double>(update);

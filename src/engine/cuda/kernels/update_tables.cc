@@ -11,10 +11,9 @@ namespace {
 UpdateNumbers numbers_of(const graph::Parameter& parameter, const UpdateRule& rule, double rule_lr,
                          std::int64_t update) {
   const bool is_weight = parameter.role == graph::Role::weight;
-  const bool decays = is_weight || (rule.decay_norm_and_bias && !rule.has_layer_rates());
   const bool is_lamb = rule.kind == UpdateKind::lamb;
   const double lr = rule_lr * parameter.rate;
-  const double decay = decays ? rule.weight_decay / parameter.rate : 0;
+  const double decay = rule.decay_of(is_weight, parameter.rate);
   const double beta1 = rule.smoothing();
   const auto count = static_cast<double>(update);
   return {.lr = static_cast<float>(lr),
