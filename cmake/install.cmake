@@ -1,7 +1,7 @@
 # `cmake --install` and `cpack -G DEB`: the layout of a bundle (tools/bundle_tree.py) without libraries, which are the
 # system's. The program looks for its modules in ../lib/paceline, so an installed tree can be moved.
 install(TARGETS paceline RUNTIME DESTINATION bin)
-foreach(module paceline_curl paceline_mpi paceline_mpich paceline_gloo paceline_cuda)
+foreach(module paceline_archive paceline_curl paceline_http paceline_mpi paceline_mpich paceline_gloo paceline_cuda)
   if(TARGET ${module})
     install(TARGETS ${module} LIBRARY DESTINATION lib/paceline)
   endif()

@@ -18,7 +18,7 @@ import tarfile
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent
-MODULES = ["paceline_curl.so", "paceline_mpi.so", "paceline_mpich.so", "paceline_gloo.so", "paceline_cuda.so"]
+MODULES = ["paceline_archive.so", "paceline_curl.so", "paceline_http.so", "paceline_mpi.so", "paceline_mpich.so", "paceline_gloo.so", "paceline_cuda.so"]
 # What a machine with a GPU needs to check the CUDA engine. test_train and the others speak for the processor's path, which other
 # machines check.
 TESTS = ["tests/test_engine", "tests/parity_run", "bench/cuda_probe", "bench/bench_train_step"]

@@ -1,7 +1,7 @@
 #pragma once
 
-/// An HTTP server around Debian's libcpp-httplib, which only http_server.cc includes. If the library was
-/// missing at build time, no_http_server.cc says what to install.
+/// An HTTP server around Debian's libcpp-httplib. That loads the libraries of TLS and Brotli, so it is linked
+/// to a module, paceline_http.so (http_module.cc), and only a process that serves opens it.
 ///
 /// It accepts GET and HEAD, one request per connection, serves no ranges, and trusts nobody: the size of
 /// requests, the time to send them, the time to receive answers, and the number of connections are limited.
@@ -50,29 +50,31 @@ struct HttpLimits {
   std::chrono::milliseconds to_end{15 * 60'000};
 };
 
-/// Whether this program was built with libcpp-httplib.
-[[nodiscard]] bool has_http_server();
-
 class HttpServer {
  public:
-  /// Listens on `port` of `host`; 0: any free port.
-  ///
-  /// Errors   Error(usage): the library is missing (with what to install), or the address is not available,
-  ///          with the reason
-  HttpServer(const std::string& host, int port, const HttpLimits& limits, HttpHandler handler);
-  ~HttpServer();
-  HttpServer(const HttpServer&) = delete;
-  HttpServer& operator=(const HttpServer&) = delete;
-
-  [[nodiscard]] int port() const;
+  virtual ~HttpServer() = default;
+  [[nodiscard]] virtual int port() const = 0;
   /// Serves until `stop` is requested and all connections have ended, which takes some seconds at most.
   ///
   /// Threads  one for each connection
-  void run(const std::stop_token& stop);
-
- private:
-  class Library;
-  std::unique_ptr<Library> library_;
+  virtual void run(const std::stop_token& stop) = 0;
 };
 
+/// Whether the module is there: it was built where libcpp-httplib was installed.
+[[nodiscard]] bool has_http_server();
+
+/// Listens on `port` of `host`; 0: any free port.
+///
+/// Errors   Error(usage): the module or its library is missing (with what to install), or the address is not
+///          available, with the reason
+[[nodiscard]] std::unique_ptr<HttpServer> open_http_server(const std::string& host, int port,
+                                                           const HttpLimits& limits, HttpHandler handler);
+
 }  // namespace paceline::serve
+
+extern "C" {
+/// The module's function. The caller owns the server; nullptr: it cannot listen there, and errno says why.
+paceline::serve::HttpServer* paceline_open_http(const std::string& host, int port,
+                                                const paceline::serve::HttpLimits& limits,
+                                                paceline::serve::HttpHandler handler);
+}

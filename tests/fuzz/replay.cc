@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "data/archive.h"
 
 #define PACELINE_TARGETS(DO) \
   DO(image)                  \
@@ -51,6 +52,8 @@ int main(int argc, char** argv) {
         fmt::print("{}: no target replays it; PACELINE_TARGETS has no such name\n", corpus.path().string());
         return 1;
       }
+  // Targets take an error for a refusal: without the module nothing would be read, and nothing said.
+  (void)paceline::data::read_archive(paceline::data::ArchiveForm::tar, {});
   for (const auto& [name, run] : targets) {
     int inputs = 0;
     for (int i = 1; i < argc; ++i) inputs += replayed(run, fs::path(argv[i]) / name);

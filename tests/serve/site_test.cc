@@ -338,14 +338,15 @@ TEST_F(SiteTest, ThroughARealServer) {
   if (!has_http_server()) GTEST_SKIP() << "built without libcpp-httplib-dev";
   ended("a b");
   Site site(options());
-  HttpServer server("127.0.0.1", 0, {}, [&](const HttpRequest& asked) { return site.answer(asked); });
-  const std::jthread thread([&] { server.run(stop_.get_token()); });
+  const auto server =
+      open_http_server("127.0.0.1", 0, {}, [&](const HttpRequest& asked) { return site.answer(asked); });
+  const std::jthread thread([&] { server->run(stop_.get_token()); });
   const std::shared_ptr<void> at_end(nullptr, [&](void*) { stop_.request_stop(); });
-  EXPECT_EQ(status_of(answer(server.port(), "/run/a%20b")), 200);
-  EXPECT_EQ(status_of(answer(server.port(), "/run/..%2f..%2fetc")), 404);
-  EXPECT_EQ(status_of(answer(server.port(), "/run/../../../etc/passwd")), 404);
-  EXPECT_EQ(status_of(answer(server.port(), "/", "Host: evil.example\r\n")), 403);
-  Client follower(server.port());
+  EXPECT_EQ(status_of(answer(server->port(), "/run/a%20b")), 200);
+  EXPECT_EQ(status_of(answer(server->port(), "/run/..%2f..%2fetc")), 404);
+  EXPECT_EQ(status_of(answer(server->port(), "/run/../../../etc/passwd")), 404);
+  EXPECT_EQ(status_of(answer(server->port(), "/", "Host: evil.example\r\n")), 403);
+  Client follower(server->port());
   follower.get("/events?run=a%20b", "Host: localhost\r\nAccept-Encoding: gzip\r\n");
   EXPECT_THAT(follower.read_until("\"complete\"}\n\n"), HasSubstr("text/event-stream"));
   const auto before = events_in(follower.read_until("\"complete\"}\n\n"));
@@ -353,7 +354,7 @@ TEST_F(SiteTest, ThroughARealServer) {
   append("a b", "{\"event\":\"step\",\"at\":1005,\"update\":11}\n");
   follower.read_until("\"update\":11}");
   // Another one, who has seen two of them.
-  Client second(server.port());
+  Client second(server->port());
   second.get("/events?run=a%20b", fmt::format("Host: localhost\r\nLast-Event-ID: {}\r\n", before[1].first));
   const auto after = events_in(second.read_until("\"update\":11}"));
   ASSERT_EQ(after.size(), 2u);

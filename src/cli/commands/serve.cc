@@ -129,16 +129,17 @@ int serve_command(const Settings& settings) {
                     .token = token.text,
                     .document = document_of,
                     .stop = interrupt.token()});
-  serve::HttpServer server(asked.host == "localhost" ? "127.0.0.1" : asked.host, asked.port, {},
-                           [&site](const serve::HttpRequest& request) { return site.answer(request); });
+  const auto server =
+      serve::open_http_server(asked.host == "localhost" ? "127.0.0.1" : asked.host, asked.port, {},
+                              [&site](const serve::HttpRequest& request) { return site.answer(request); });
   const auto host = asked.host.find(':') == std::string::npos ? asked.host : fmt::format("[{}]", asked.host);
-  screen.say("serving {} at http://{}:{}/{}", asked.directory.string(), host, server.port(),
+  screen.say("serving {} at http://{}:{}/{}", asked.directory.string(), host, server->port(),
              token.is_made ? "?token=" + token.text : "");
   if (!is_private)
     screen.say(
         "anyone who has the token and can reach this address can read all runs; nothing is "
         "encrypted");
-  server.run(interrupt.token());
+  server->run(interrupt.token());
   return 0;
 }
 

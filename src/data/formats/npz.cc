@@ -1,5 +1,3 @@
-#include <archive.h>
-#include <archive_entry.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,10 +7,10 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "data/archive.h"
 #include "data/file_bytes.h"
 #include "data/formats/arrays.h"
 #include "data/formats/formats.h"
-#include "data/image/tar.h"
 
 namespace paceline::data {
 namespace {
@@ -138,12 +136,11 @@ std::int64_t value_of(const NpyArray& array, std::size_t index) {
   return static_cast<std::int64_t>(value);
 }
 
-[[noreturn]] void refuse_zip(const fs::path& path, archive* zip) {
-  const char* said = zip == nullptr ? nullptr : archive_error_string(zip);
+[[noreturn]] void refuse_zip(const fs::path& path, const std::string& reason) {
   base::fail(
       ErrorKind::data,
       "{}: the zip archive that numpy.savez() writes is damaged or cut short ({}); fetch or write the file again",
-      path.string(), said == nullptr ? "no reason given" : base::visible(said));
+      path.string(), base::visible(reason));
 }
 
 using Arrays = std::map<std::string, std::vector<std::uint8_t>>;
@@ -159,37 +156,26 @@ Arrays read_members(const fs::path& path, std::span<const std::string> wanted,
                "{}: is one array (.npy), but images and labels are several; write them into one file: "
                "numpy.savez('set.npz', train_images=..., train_labels=..., test_images=..., test_labels=...)",
                path.string());
-  const ArchiveReader zip(archive_read_new());
-  // By the directory at the end of the file, which a file that was cut short lacks.
-  archive_read_support_format_zip_seekable(zip.get());
-  if (archive_read_open_memory(zip.get(), bytes.data(), bytes.size()) != ARCHIVE_OK)
-    refuse_zip(path, zip.get());
+  const auto zip = read_archive(ArchiveForm::zip, bytes);
   Arrays arrays;
-  archive_entry* entry = nullptr;
-  int status = ARCHIVE_OK;
-  while ((status = archive_read_next_header(zip.get(), &entry)) == ARCHIVE_OK) {
-    const char* const name_of = archive_entry_pathname(entry);
-    std::string name = name_of == nullptr ? "" : name_of;
+  ArchiveMember member;
+  auto next = ArchiveReader::Next::end;
+  while ((next = zip->next(member)) == ArchiveReader::Next::member) {
+    if (member.is_doubtful) refuse_zip(path, zip->reason());
+    auto name = member.path;
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
     if (std::ranges::find(wanted, name) == wanted.end()) {
       others.push_back(name);
       continue;
     }
-    const auto size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : -1;
-    if (size < 0 || size / kMostPacked > static_cast<std::int64_t>(bytes.size())) refuse_zip(path, nullptr);
-    std::vector<std::uint8_t> contents(static_cast<std::size_t>(size));
-    std::size_t filled = 0;
-    la_ssize_t got = 0;
-    while (filled < contents.size() &&
-           (got = archive_read_data(zip.get(), contents.data() + filled, contents.size() - filled)) > 0)
-      filled += static_cast<std::size_t>(got);
-    char beyond = 0;  // its end is where the checksum is compared
-    if (got >= 0) got = archive_read_data(zip.get(), &beyond, 1);
-    if (got != 0 || filled != contents.size()) refuse_zip(path, got < 0 ? zip.get() : nullptr);
+    if (member.bytes < 0 || member.bytes / kMostPacked > static_cast<std::int64_t>(bytes.size()))
+      refuse_zip(path, "a length that cannot be true");
+    std::vector<std::uint8_t> contents(static_cast<std::size_t>(member.bytes));
+    if (!zip->read_all(contents)) refuse_zip(path, zip->reason());
     if (!arrays.emplace(name, std::move(contents)).second)
       base::fail(ErrorKind::data, "{}: holds {} twice; write the file again", path.string(), name);
   }
-  if (status != ARCHIVE_EOF) refuse_zip(path, zip.get());
+  if (next != ArchiveReader::Next::end) refuse_zip(path, zip->reason());
   file.require_read();
   return arrays;
 }

@@ -1,7 +1,5 @@
 #include "data/get/get.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,7 +10,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "data/image/tar.h"
+#include "data/archive.h"
+#include "data/file_bytes.h"
 
 namespace paceline::data {
 namespace {
@@ -61,20 +60,20 @@ class Draft {
   fs::path path_;
 };
 
-[[noreturn]] void fail_unpacking(const fs::path& packed, archive* handle) {
-  const char* said = archive_error_string(handle);
-  base::fail(ErrorKind::data, "{}: cannot be unpacked: {}", packed.string(), said ? said : "no reason given");
+[[noreturn]] void fail_unpacking(const fs::path& packed, const FileBytes& file,
+                                 const ArchiveReader& archive) {
+  file.require_read();  // else what could not be read would look like damage
+  base::fail(ErrorKind::data, "{}: cannot be unpacked: {}", packed.string(), archive.reason());
 }
 
-void write_member(archive* handle, const fs::path& packed, const fs::path& target) {
+void write_member(ArchiveReader& archive, const fs::path& packed, const FileBytes& bytes,
+                  const fs::path& target) {
   std::ofstream file(target, std::ios::binary);
-  const void* data = nullptr;
-  std::size_t bytes = 0;
-  la_int64_t offset = 0;
-  int status = ARCHIVE_OK;
-  while ((status = archive_read_data_block(handle, &data, &bytes, &offset)) == ARCHIVE_OK)
-    file.seekp(offset).write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
-  if (status != ARCHIVE_EOF) fail_unpacking(packed, handle);
+  std::vector<std::uint8_t> block(1 << 16);
+  std::int64_t got = 0;
+  while ((got = archive.read(block)) > 0)
+    file.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(got));
+  if (got < 0) fail_unpacking(packed, bytes, archive);
   file.close();
   if (!file)
     base::fail(ErrorKind::data, "{}: cannot be written: {}; is the disk full?", target.string(),
@@ -83,27 +82,18 @@ void write_member(archive* handle, const fs::path& packed, const fs::path& targe
 
 /// Unpacks the files of a .tar.gz (without their folders) or the single file of a .gz.
 void unpack(const fs::path& packed, const fs::path& directory) {
-  const ArchiveReader handle(archive_read_new());
-  base::expects(handle != nullptr, "libarchive has the memory for a reader");
-  archive_read_support_filter_gzip(handle.get());
-  const std::string name = packed.filename().string();
-  const bool is_tar = name.ends_with(".tar.gz");
-  if (is_tar)
-    archive_read_support_format_tar(handle.get());
-  else
-    archive_read_support_format_raw(handle.get());
-  constexpr std::size_t kBlock = 1 << 16;
-  if (archive_read_open_filename(handle.get(), packed.c_str(), kBlock) != ARCHIVE_OK)
-    fail_unpacking(packed, handle.get());
-  archive_entry* entry = nullptr;
-  int status = ARCHIVE_OK;
-  while ((status = archive_read_next_header(handle.get(), &entry)) == ARCHIVE_OK || status == ARCHIVE_WARN) {
-    if (is_tar && archive_entry_filetype(entry) != AE_IFREG) continue;
-    const fs::path member =
-        is_tar ? fs::path(archive_entry_pathname(entry)).filename() : packed.filename().replace_extension();
-    write_member(handle.get(), packed, directory / member);
+  const bool is_tar = packed.filename().string().ends_with(".tar.gz");
+  const auto file = FileBytes::map(packed);
+  const auto archive = read_archive(is_tar ? ArchiveForm::tar_gzip : ArchiveForm::gzip, file.bytes());
+  ArchiveMember member;
+  auto next = ArchiveReader::Next::end;
+  while ((next = archive->next(member)) == ArchiveReader::Next::member) {
+    if (is_tar && !member.is_file) continue;
+    const auto name = is_tar ? fs::path(member.path).filename() : packed.filename().replace_extension();
+    write_member(*archive, packed, file, directory / name);
   }
-  if (status != ARCHIVE_EOF) fail_unpacking(packed, handle.get());
+  if (next != ArchiveReader::Next::end) fail_unpacking(packed, file, *archive);
+  file.require_read();
 }
 
 }  // namespace

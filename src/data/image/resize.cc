@@ -43,7 +43,7 @@ void add_rows(const std::uint8_t* src, std::size_t stride, const std::int32_t* w
 }
 
 using Bytes = std::uint8_t __attribute__((vector_size(16)));
-using Words = std::int16_t __attribute__((vector_size(16)));
+using Int16s = std::int16_t __attribute__((vector_size(16)));
 using Pair = std::uint64_t __attribute__((vector_size(16)));
 using Sums = std::int32_t __attribute__((vector_size(16)));
 
@@ -68,7 +68,7 @@ using Sums = std::int32_t __attribute__((vector_size(16)));
 }
 
 /// The sums of neighbours' products: one instruction of x86.
-[[gnu::always_inline]] inline Sums add_products(Words a, Words b) {
+[[gnu::always_inline]] inline Sums add_products(Int16s a, Int16s b) {
 #ifdef __SSE2__
   return reinterpret_cast<Sums>(_mm_madd_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
 #else
@@ -91,7 +91,7 @@ void narrow_row(const std::uint8_t* src, const int* first, const std::int32_t* w
     for (std::size_t i = 0; i < pairs; ++i, in += 2 * kChannels) {
       const auto bytes = eight_bytes(in);
       const auto wide = __builtin_shufflevector(bytes, bytes, 0, 8, 3, 8, 1, 8, 4, 8, 2, 8, 5, 8, 8, 8, 8, 8);
-      sums += add_products(reinterpret_cast<Words>(wide), reinterpret_cast<Words>(Sums{} + *weights++));
+      sums += add_products(reinterpret_cast<Int16s>(wide), reinterpret_cast<Int16s>(Sums{} + *weights++));
     }
     store_pixel(sums >> kBits, x + 1 == outputs, dst);
   }

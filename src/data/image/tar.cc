@@ -1,7 +1,5 @@
 #include "data/image/tar.h"
 
-#include <archive_entry.h>
-
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -15,13 +13,12 @@ namespace {
 namespace fs = std::filesystem;
 using base::ErrorKind;
 
-[[noreturn]] void fail_reading(const fs::path& path, archive* handle) {
-  const char* said = archive_error_string(handle);
+[[noreturn]] void fail_reading(const fs::path& path, const std::string& reason) {
   base::fail(
       ErrorKind::data,
       "{}: is not a complete, uncompressed tar archive ({}); a compressed one cannot be read in place: "
       "unpack it, or only decompress it (gunzip, unxz)",
-      path.string(), said ? said : "its end is missing");
+      path.string(), reason);
 }
 
 /// "./a/b.jpg" as directory "a" and name "b.jpg".
@@ -32,13 +29,12 @@ std::pair<std::string, std::string> parts_of(std::string_view path) {
 
 /// The path to which a link in the archive leads; empty if the member is no link. A hard link names a path in
 /// the archive, a symbolic link a path relative to its own folder.
-std::string target_of(archive_entry* entry, const std::string& directory) {
-  const char* const hard = archive_entry_hardlink(entry);
-  const char* const symbolic = archive_entry_symlink(entry);
-  if (hard == nullptr && symbolic == nullptr) return "";
-  const fs::path target = hard != nullptr ? fs::path(hard) : fs::path(directory) / symbolic;
+std::string target_of(const ArchiveMember& member, const std::string& directory) {
+  const bool is_hard = !member.hard_link.empty();
+  if (!is_hard && member.symlink.empty()) return "";
+  const fs::path target = is_hard ? fs::path(member.hard_link) : fs::path(directory) / member.symlink;
   const auto [folder, name] = parts_of(target.lexically_normal().string());
-  if (hard == nullptr && fs::path(symbolic).is_absolute())
+  if (!is_hard && fs::path(member.symlink).is_absolute())
     return "/";  // no member of the archive has this name
   return folder.empty() ? name : folder + "/" + name;
 }
@@ -102,37 +98,32 @@ void resolve_links(TarContents& contents) {
 
 TarContents read_tar(const fs::path& path, const FileBytes& file) {
   TarContents contents;
-  const ArchiveReader handle(archive_read_new());
-  base::expects(handle != nullptr, "libarchive has the memory for a reader");
-  archive_read_support_format_tar(handle.get());
   const auto whole = file.bytes();
-  if (archive_read_open_memory(handle.get(), whole.data(), whole.size()) != ARCHIVE_OK)
-    fail_reading(path, handle.get());
-  archive_entry* entry = nullptr;
-  int status = ARCHIVE_OK;
+  const auto archive = read_archive(ArchiveForm::tar, whole);
+  ArchiveMember member;
+  auto next = ArchiveReader::Next::end;
   std::uint64_t end = 0;
-  while ((status = archive_read_next_header(handle.get(), &entry)) == ARCHIVE_OK || status == ARCHIVE_WARN) {
-    const char* name = archive_entry_pathname(entry);
-    auto [directory, in_it] = parts_of(name ? name : "");
-    // The member's data begins here: so far its header was read and none of its data.
+  while ((next = archive->next(member)) == ArchiveReader::Next::member) {
+    auto [directory, in_it] = parts_of(member.path);
     TarMember one{.directory = std::move(directory),
                   .name = std::move(in_it),
-                  .begin = static_cast<std::uint64_t>(archive_filter_bytes(handle.get(), 0)),
-                  .bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, archive_entry_size(entry)))};
+                  .begin = member.begin,
+                  .bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, member.bytes))};
     end = one.begin;
-    if (one.bytes == 0) one.leads_to = target_of(entry, one.directory);
-    if (one.leads_to.empty() && archive_entry_filetype(entry) != AE_IFREG) continue;
-    if (archive_entry_sparse_count(entry) > 0) {
+    if (one.bytes == 0) one.leads_to = target_of(member, one.directory);
+    if (one.leads_to.empty() && !member.is_file) continue;
+    if (member.is_sparse) {
       ++contents.sparse;
       end = 0;  // its length is not that of its data
       continue;
     }
-    if (one.begin > whole.size() || one.bytes > whole.size() - one.begin) fail_reading(path, handle.get());
+    if (one.begin > whole.size() || one.bytes > whole.size() - one.begin)
+      fail_reading(path, "its end is missing");
     end += (one.bytes + kTarBlock - 1) / kTarBlock * kTarBlock;
     contents.members.push_back(std::move(one));
   }
   file.require_read();
-  if (status != ARCHIVE_EOF) fail_reading(path, handle.get());
+  if (next != ArchiveReader::Next::end) fail_reading(path, archive->reason());
   if (end > 0) require_end(path, whole, end);
   file.require_read();
   resolve_links(contents);
@@ -186,35 +177,19 @@ std::span<const std::uint8_t> TarStore::bytes(std::int64_t index, std::vector<st
 }
 
 TarWriter::TarWriter(fs::path path)
-    : path_(std::move(path)), file_(path_), handle_(archive_write_new(), archive_write_free) {
-  // Names are bytes here, as in a directory. The pax format states the character set of names beyond ASCII;
-  // without a locale libarchive states "binary", and GNU tar then warns for every file.
-  archive_write_set_format_gnutar(handle_.get());
-  check(archive_write_open_fd(handle_.get(), file_.descriptor()));
-}
+    : path_(std::move(path)), file_(path_), archive_(write_tar(file_.descriptor())) {}
 
-void TarWriter::check(int status) const {
-  if (status == ARCHIVE_OK || status == ARCHIVE_WARN) return;
-  const char* said = archive_error_string(handle_.get());
+void TarWriter::fail() const {
   base::fail(ErrorKind::data, "{}: cannot be written: {}; is the disk full, or the folder not yours?",
-             path_.string(), said ? said : "no reason given");
+             path_.string(), archive_->reason());
 }
 
 void TarWriter::add(const std::string& name, std::span<const std::uint8_t> bytes) {
-  const std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(archive_entry_new(),
-                                                                       archive_entry_free);
-  archive_entry_set_pathname(entry.get(), name.c_str());
-  archive_entry_set_size(entry.get(), static_cast<std::int64_t>(bytes.size()));
-  archive_entry_set_filetype(entry.get(), AE_IFREG);
-  archive_entry_set_perm(entry.get(),
-                         0644);  // no owner and no time, so that the same images give the same archive
-  check(archive_write_header(handle_.get(), entry.get()));
-  const auto written = archive_write_data(handle_.get(), bytes.data(), bytes.size());
-  if (written != static_cast<la_ssize_t>(bytes.size())) check(ARCHIVE_FATAL);
+  if (!archive_->add(name, bytes)) fail();
 }
 
 void TarWriter::finish() {
-  check(archive_write_close(handle_.get()));
+  if (!archive_->finish()) fail();
   file_.commit();
 }
 

@@ -2,8 +2,6 @@
 
 /// Reads tar archives in place, and writes them.
 
-#include <archive.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -12,18 +10,12 @@
 #include <vector>
 
 #include "base/file.h"
+#include "data/archive.h"
 #include "data/file_bytes.h"
 #include "data/image/listing.h"
 #include "data/image/scan.h"
 
 namespace paceline::data {
-
-// A libarchive reader that is freed with its owner.
-
-struct CloseArchiveReader {
-  void operator()(archive* handle) const { archive_read_free(handle); }
-};
-using ArchiveReader = std::unique_ptr<archive, CloseArchiveReader>;
 
 inline constexpr std::uint64_t kTarBlock = 512;  ///< headers and data begin at its multiples
 
@@ -100,11 +92,11 @@ class TarWriter {
   void finish();
 
  private:
-  void check(int status) const;
+  [[noreturn]] void fail() const;
 
   std::filesystem::path path_;
   base::Replacement file_;
-  std::unique_ptr<archive, int (*)(archive*)> handle_;  ///< destroyed first, because it writes to the file
+  std::unique_ptr<ArchiveWriter> archive_;  ///< destroyed first, because it writes to the file
 };
 
 }  // namespace paceline::data

@@ -1,9 +1,6 @@
 #include "train/checkpoint/torch_file.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <fmt/format.h>
-#include <locale.h>
 
 #include <algorithm>
 #include <array>
@@ -15,14 +12,15 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/archive.h"
 #include "data/formats/pickle.h"
-#include "data/image/tar.h"
 
 namespace paceline::train {
 namespace {
 
 using base::DType;
 using base::ErrorKind;
+using data::ArchiveReader;
 using data::Pickle;
 using Kind = Pickle::Kind;
 using Value = Pickle::Value;
@@ -101,69 +99,35 @@ std::string python_name(std::string_view name) {
   base::fail(ErrorKind::data, "{}: {}", path.string(), rule);
 }
 
-[[noreturn]] void refuse_damaged(const std::filesystem::path& path, archive* zip) {
-  const char* said = zip == nullptr ? nullptr : archive_error_string(zip);
+[[noreturn]] void refuse_damaged(const std::filesystem::path& path, const std::string& reason) {
   base::fail(ErrorKind::data,
              "{}: the zip archive that torch.save() writes is damaged or cut short ({}); fetch or write the "
              "file again",
-             path.string(), said ? base::visible(said) : "no reason given");
+             path.string(), base::visible(reason));
 }
-
-/// Letters of any alphabet in names while it lives: libarchive gives none that the locale lacks, and the
-/// folder in the archive is called like the file was.
-class Utf8Names {
- public:
-  Utf8Names() {
-    if (utf8_ != nullptr) before_ = ::uselocale(utf8_);
-  }
-  ~Utf8Names() {
-    if (utf8_ == nullptr) return;
-    ::uselocale(before_);
-    ::freelocale(utf8_);
-  }
-  Utf8Names(const Utf8Names&) = delete;
-  Utf8Names& operator=(const Utf8Names&) = delete;
-
- private:
-  locale_t utf8_ = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr), before_ = nullptr;
-};
 
 /// Calls `each` with the name of every part, without the folder that all lie in, its size, and the archive.
 void for_each_part(const std::filesystem::path& path, std::span<const std::uint8_t> bytes,
-                   const std::function<void(const std::string&, std::uint64_t, archive*)>& each) {
-  const Utf8Names names;
-  const data::ArchiveReader zip(archive_read_new());
-  // By the directory at the end of the file, which a file that was cut short lacks.
-  archive_read_support_format_zip_seekable(zip.get());
-  if (archive_read_open_memory(zip.get(), bytes.data(), bytes.size()) != ARCHIVE_OK)
-    refuse_damaged(path, zip.get());
-  archive_entry* entry = nullptr;
-  int status = ARCHIVE_OK;
-  while ((status = archive_read_next_header(zip.get(), &entry)) == ARCHIVE_OK || status == ARCHIVE_WARN) {
-    const char* const name = archive_entry_pathname(entry);
-    if (name == nullptr || archive_entry_filetype(entry) != AE_IFREG) continue;
-    const char* const folder_end = std::strchr(name, '/');
-    const auto size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : -1;
-    if (size < 0) refuse_damaged(path, nullptr);
-    each(folder_end == nullptr ? name : folder_end + 1, static_cast<std::uint64_t>(size), zip.get());
+                   const std::function<void(const std::string&, std::uint64_t, ArchiveReader&)>& each) {
+  const auto zip = data::read_archive(data::ArchiveForm::zip, bytes);
+  data::ArchiveMember member;
+  auto next = ArchiveReader::Next::end;
+  while ((next = zip->next(member)) == ArchiveReader::Next::member) {
+    if (member.path.empty() || !member.is_file) continue;
+    if (member.bytes < 0) refuse_damaged(path, "a part without a length");
+    each(member.path.substr(member.path.find('/') + 1), static_cast<std::uint64_t>(member.bytes), *zip);
   }
-  if (status != ARCHIVE_EOF) refuse_damaged(path, zip.get());
+  if (next != ArchiveReader::Next::end) refuse_damaged(path, zip->reason());
 }
 
 /// The part that `zip` stands at.
 ///
 /// Requires  the file is as long, so that a false size allocates no more
 template <typename Bytes>
-Bytes read_part(const std::filesystem::path& path, archive* zip, std::uint64_t size) {
+Bytes read_part(const std::filesystem::path& path, ArchiveReader& zip, std::uint64_t size) {
   Bytes bytes(static_cast<std::size_t>(size), {});
-  std::size_t filled = 0;
-  la_ssize_t got = 0;
-  while (filled < bytes.size() &&
-         (got = archive_read_data(zip, bytes.data() + filled, bytes.size() - filled)) > 0)
-    filled += static_cast<std::size_t>(got);
-  char beyond = 0;  // its end is where the checksum is compared
-  if (got >= 0) got = archive_read_data(zip, &beyond, 1);
-  if (got != 0 || filled != bytes.size()) refuse_damaged(path, got < 0 ? zip : nullptr);
+  if (!zip.read_all({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()}))
+    refuse_damaged(path, zip.reason());
   return bytes;
 }
 
@@ -356,7 +320,7 @@ TorchFile::TorchFile(const std::filesystem::path& path) : path_(path), file_(dat
 void TorchFile::read_parts() {
   std::uint64_t total = 0;
   std::string first, byte_order;
-  for_each_part(path_, file_.bytes(), [&](const std::string& name, std::uint64_t size, archive* zip) {
+  for_each_part(path_, file_.bytes(), [&](const std::string& name, std::uint64_t size, ArchiveReader& zip) {
     total = std::max({total, size, total + size});  // of which a sum beyond 64 bits is the least
     if (parts_.empty()) first = name;
     if (!parts_.emplace(name, size).second)
@@ -384,12 +348,12 @@ void TorchFile::read_parts() {
 }
 
 void TorchFile::load(std::span<const Tensor* const> wanted) {
-  for_each_part(path_, file_.bytes(), [&](const std::string& name, std::uint64_t size, archive* zip) {
+  for_each_part(path_, file_.bytes(), [&](const std::string& name, std::uint64_t size, ArchiveReader& zip) {
     std::vector<std::byte> part;
     for (const Tensor* const tensor : wanted) {
       const auto i = static_cast<std::size_t>(tensor - tensors_.data());
       if (places_[i].part == nullptr || *places_[i].part != name) continue;
-      if (size != parts_.at(name)) refuse_damaged(path_, nullptr);  // it is another file meanwhile
+      if (size != parts_.at(name)) refuse_damaged(path_, "it has changed meanwhile");
       if (part.empty()) part = read_part<std::vector<std::byte>>(path_, zip, size);
       tensors_[i].bytes = loaded_.emplace_back(gathered(tensors_[i], places_[i], part));
     }

@@ -190,6 +190,16 @@ TEST_F(Npz, SaysWhatIsWrongWithAnArray) {
   EXPECT_THAT(error_of([&] { (void)open("npz:" + path() + "x"); }).text, HasSubstr("there is no file"));
 }
 
+TEST_F(Npz, RefusesTwoChecksumsThatDiffer) {
+  auto bytes = npz(medmnist_members(), true);
+  constexpr std::string_view kInDirectory = "PK\x01\x02";
+  const auto entry = std::search(bytes.begin(), bytes.end(), kInDirectory.begin(), kInDirectory.end());
+  ASSERT_NE(entry, bytes.end());
+  entry[16] ^= 1;
+  write_bytes(path(), bytes);
+  EXPECT_THAT(error_of([&] { (void)open("npz:" + path()); }).text, HasSubstr("is damaged or cut short"));
+}
+
 // No sample is lost: what is read has all of them.
 TEST_F(Npz, IsReadWholeOrRefused) {
   for (const bool is_packed : {false, true})

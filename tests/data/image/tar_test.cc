@@ -136,6 +136,7 @@ TEST_F(Tar, IsRefusedWhenCompressedOrCutShort) {
               HasSubstr("compressed one cannot be read in place"));
   std::filesystem::resize_file(whole, std::filesystem::file_size(whole) / 2);
   EXPECT_EQ(refused(whole).kind, base::ErrorKind::data);
+  EXPECT_THAT(refused(whole).text, HasSubstr("(its end is missing)"));
   // libarchive takes an archive that ends between two members for a whole one, and does not look behind its
   // end.
   const auto again = packed("", "images.tar");
