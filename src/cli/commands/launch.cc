@@ -111,30 +111,27 @@ void set_variables(const cluster::LaunchOptions& options) {
     ::setenv(comm::kJobOfLaunch, fmt::format("{}.{:.0f}", ::getpid(), measure::unix_now()).c_str(), 1);
 }
 
-/// A folder of its own for what an mpirun on this host keeps while it runs, removed at the end. Without it
-/// all of a user's mpirun share one below /tmp, which each removes when it finds it empty: now and then one
-/// that starts at that moment fails (Open MPI 4.1). What the user has chosen stays.
-class FolderOfMpirun {
+/// A folder for temporary files (TMPDIR) that is removed at the end, for an mpirun on this host. Without it
+/// all of a user's mpirun keep theirs in one folder, which each removes when it finds it empty: now and then
+/// one that starts at that moment fails (Open MPI 4.1).
+class TemporaryFolder {
  public:
-  FolderOfMpirun() {
-    constexpr const char* kVariable = "OMPI_MCA_orte_tmpdir_base";
-    for (const char* const chosen : {kVariable, "OMPI_MCA_orte_local_tmpdir_base"})
-      if (std::getenv(chosen) != nullptr) return;  // mpirun refuses both
+  TemporaryFolder() {
     std::error_code none;
     auto name = (std::filesystem::temp_directory_path(none) / "paceline-mpirun-XXXXXX").string();
     if (none || ::mkdtemp(name.data()) == nullptr) return;  // mpirun says what it cannot write
-    folder_ = name;
-    ::setenv(kVariable, folder_.c_str(), 1);
+    path_ = name;
+    ::setenv("TMPDIR", path_.c_str(), 1);
   }
-  ~FolderOfMpirun() {
+  ~TemporaryFolder() {
     std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
   }
-  FolderOfMpirun(const FolderOfMpirun&) = delete;
-  FolderOfMpirun& operator=(const FolderOfMpirun&) = delete;
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
  private:
-  std::string folder_;
+  std::string path_;
 };
 
 }  // namespace
@@ -177,11 +174,11 @@ int launch_command(const Settings& settings) {
   options.ear = ear.address();
   options.is_plain = ::isatty(STDOUT_FILENO) == 0;
   set_variables(options);
-  std::optional<FolderOfMpirun> folder;
-  if (options.by == cluster::LaunchBy::mpirun && !may_use_other_hosts) folder.emplace();
   const auto line = cluster::launch_line(options, program, child);
   const auto started = measure::utc_now();
   const cluster::StopRequest stop;
+  std::optional<TemporaryFolder> folder;
+  if (options.by == cluster::LaunchBy::mpirun && !may_use_other_hosts) folder.emplace();
   // Processes of --by here are this program, which does not wait for its readers.
   std::optional<cluster::PassedOutput> output;
   if (options.by != cluster::LaunchBy::here) output.emplace();
