@@ -147,7 +147,7 @@ class Machine:
         steps = [step._replace(limit_s=0.3 if step.name in faults and kind == "hang" else 60) for step in steps]
         path = f"{self.folder}:{os.environ['PATH']}"
         with mock.patch.dict(os.environ, {"FAULTS": " ".join(faults), "KIND": kind, "PATH": path}), \
-                mock.patch.object(sys, "executable", str(self.folder / "python")), mock.patch.object(gpu_first, "AGAIN_S", 0.1), \
+                mock.patch.object(sys, "executable", str(self.folder / "python")), mock.patch.object(gpu_first, "AGAIN_S", 0.1 if kind == "hang" else 60), \
                 mock.patch.object(gpu_results, "DEBIANS_PYTHON", str(self.folder / "python")), \
                 mock.patch("builtins.print"):
             gpu_first.run_all(steps, settings, record, time.monotonic() + within)
