@@ -22,6 +22,29 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// `port`, or for 0 any, of this host if it is free; else 0.
+int bound_port(int port) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const bool is_free = ::bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0;
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(socket);
+  return is_free ? ntohs(address.sin_port) : 0;
+}
+
+/// A port that stays free until somebody listens there: below those that the system gives to connections, and
+/// by this process's number, so that two tests do not take the same one.
+int port_of_process() {
+  int port = 0;
+  for (int attempt = 0; port == 0 && attempt < 1000; ++attempt)
+    port = bound_port(12000 + (::getpid() * 7 + attempt) % 20000);
+  return port;
+}
+
 /// In the child, between fork and exec.
 void enter(const RunConditions& circumstances) {
   // Nobody is there to be asked, also where the tests were started in a terminal.
@@ -143,7 +166,7 @@ Outcome Program::finish() {
 
 Outcome run_two_processes(const std::vector<std::string>& words,
                           const std::function<RunConditions(int rank)>& of_rank) {
-  const auto port = std::to_string(20000 + ::getpid() % 20000);
+  const auto port = std::to_string(port_of_process());
   const auto conditions = [&](int rank) {
     auto all = of_rank(rank);
     for (const auto& [name, value] :
@@ -162,17 +185,7 @@ Outcome run_program(const std::vector<std::string>& words, const RunConditions& 
   return Program(words, circumstances).finish();
 }
 
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
+int free_port() { return bound_port(0); }
 
 Folder::Folder() {
   std::string name = (std::filesystem::temp_directory_path() / "paceline-cli-XXXXXX").string();

@@ -182,10 +182,10 @@ std::vector<std::string> scaling(const std::vector<std::string>& more) {
   return words;
 }
 
-// A report of 5 cells of 200 looked like one of a small study.
+// A report of a few cells of many looked like one of a small study.
 TEST(Program, AStoppedStudySaysThatItIsPartial) {
   const Folder folder;
-  Program program(scaling({"--workers", "1", "--repeats", "200"}), {.directory = folder.path()});
+  Program program(scaling({"--workers", "1", "--repeats", "1000"}), {.directory = folder.path()});
   const auto third = folder.path() / "o/records/scale-weak-w1-b4-r2.json";
   for (int i = 0; i < 600 && !std::filesystem::exists(third); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -195,8 +195,8 @@ TEST(Program, AStoppedStudySaysThatItIsPartial) {
   EXPECT_EQ(outcome.code, 128 + SIGINT) << outcome.err;
   const auto said = outcome.out + outcome.err;
   EXPECT_THAT(said, HasSubstr("PARTIAL: the study was stopped with "));
-  EXPECT_THAT(said, HasSubstr(" of 200 cells done and kept"));
-  EXPECT_THAT(said, Not(HasSubstr("200 of 200 cells done")));
+  EXPECT_THAT(said, HasSubstr(" of 1000 cells done and kept"));
+  EXPECT_THAT(said, Not(HasSubstr("1000 of 1000 cells done")));
   const auto later = run_program({"report", "o"}, {.directory = folder.path()});
   EXPECT_THAT(later.out + later.err, HasSubstr("PARTIAL: the study was stopped with "));
 }

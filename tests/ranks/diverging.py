@@ -2,7 +2,7 @@
 
 import json
 
-from launching import check, mpirun, result, run, train_options
+from launching import check, errors_in, mpirun, result, run, train_options
 
 # By epochs: which checkpoint inside an epoch is the newest depends on the disk (docs/reliability.md).
 OPTIONS = ["--steps", "40", "--checkpoint-every", "1epochs", "--keep-checkpoints", "100"]
@@ -17,7 +17,7 @@ def outcome(words, out):
     record = json.loads((out / "record.json").read_text())
     checkpoints = {path.name: path.read_bytes() for path in sorted(out.glob("checkpoint-*.safetensors")) if not path.is_symlink()}
     return {"code": code, "lines": lines, "skipped": record.get("skipped_updates"), "rollbacks": record.get("rollbacks"),
-            "checkpoints": checkpoints, "errors": err.count("paceline: ")}
+            "checkpoints": checkpoints, "errors": errors_in(err)}
 
 
 def diverges(args, folder):

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 
-from launching import (COMMON, MODEL, check, children, children_of, left_of, mpirun, ranks_of, result, run, runs, stop, train_options,
-                       wait_for_checkpoint)
+from launching import (COMMON, MODEL, check, children, children_of, errors_in, left_of, mpirun, ranks_of, result, run, runs, stop,
+                       train_options, wait_for_checkpoint)
 
 
 def lost(args, folder):
@@ -97,7 +97,7 @@ def wait_for_update(out, update, job, seconds=60):
 def kills(args, folder):
     """kill -9 of a random rank at a random step, --times often, in turns of two kinds: a run alone must end soon and say who
     was lost, a run with --restarts must end with the undisturbed run's bytes."""
-    steps = 1200
+    steps = 1500
     options = train_options(folder, "--steps", steps, "--evaluate-every", "0")
     whole = folder / "whole"
     code, text, err = run(mpirun(args.processes) + [args.program, *options, "--out", whole])
@@ -111,7 +111,7 @@ def kills(args, folder):
         out = folder / "out"
         shutil.rmtree(out, ignore_errors=True)
         launch = [args.program, "launch", "-n", args.processes, "--restarts", "3" if again else "0", "--"]
-        victim, update = chance.randrange(args.processes), chance.randrange(steps * 9 // 10)  # then it is still at work
+        victim, update = chance.randrange(args.processes), chance.randrange(steps * 7 // 10)  # then it is still at work
         job = subprocess.Popen([str(word) for word in [*launch, *options, "--out", out]], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
         try:
@@ -274,11 +274,11 @@ def failed(args, folder):
     last = args.processes - 1
     options = train_options(folder, "--steps", "10")
     code, out, err = run(mpirun(args.processes) + [args.program, *options, "--workers", 2 * args.processes + 1])
-    check(code == 2 and err.count("paceline:") == 1 and "--workers" in err, f"workers: exit {code}: {err}")
+    check(code == 2 and errors_in(err) == 1 and "--workers" in err, f"workers: exit {code}: {err}")
     code, out, err = run(mpirun(args.processes) + [args.program, *options, "--lr", "1e30"])
-    check(code == 3 and err.count("paceline:") == 1 and "no longer finite" in err, f"lr: exit {code}: {err}")
+    check(code == 3 and errors_in(err) == 1 and "no longer finite" in err, f"lr: exit {code}: {err}")
     code, out, err = run(mpirun(args.processes) + [args.program, "data", "info", "synthetic"])
-    check(code == 2 and err.count("paceline:") == 1 and "one process" in err, f"data: exit {code}: {err}")
+    check(code == 2 and errors_in(err) == 1 and "one process" in err, f"data: exit {code}: {err}")
     # Only one process has an error: the others are told.
     mine = folder / "only-here.toml"
     script = f'if [ $OMPI_COMM_WORLD_RANK = {last} ]; then cd "{folder}/elsewhere"; fi; exec "$@"'
@@ -286,7 +286,7 @@ def failed(args, folder):
     mine.write_text(MODEL)
     words = [args.program, "train", "--model", "only-here.toml", *COMMON, "--steps", "10"]
     code, out, err = run(mpirun(args.processes) + ["sh", "-c", script, "sh", *words], cwd=folder)
-    check(code != 0 and err.count("paceline:") == 1 and "only-here.toml" in err, f"one process: exit {code}: {err}")
+    check(code != 0 and errors_in(err) == 1 and "only-here.toml" in err, f"one process: exit {code}: {err}")
     print("errors of all and of one process are said once")
 
 

@@ -123,7 +123,7 @@ def here(args, folder):
     check(code == 0 and out.count("for rank in") == 1, f"RANK and WORLD_SIZE were set before: exit {code}: {out[:2000]}{err}")
 
     # Restarted after a loss, with the weights of a run that nobody disturbed.
-    options = train_options(folder, "--steps", "600", "--evaluate-every", "0")
+    options = train_options(folder, "--steps", "2000", "--evaluate-every", "0")
     whole, again = folder / "whole", folder / "again"
     code, out, err = run([args.program, *options, "--workers", args.processes, "--out", whole])
     check(code == 0, f"exit {code}\n{out}{err}")

@@ -60,7 +60,7 @@ from diverging import diverges
 from doors import secret, stranger, strangers
 from failures import ended, failed, kills, lost, refused, restarts, together
 from hanging_gpu import gpu
-from launching import (COMMON, MODEL, check, children_of, mpirun, need, plain, processor_seconds, result, run, stop,
+from launching import (COMMON, MODEL, check, children_of, errors_in, mpirun, need, plain, processor_seconds, result, run, stop,
                        train_options)
 from readers import paused, suspended, unread
 from searches import search
@@ -205,7 +205,7 @@ def resume(args, folder):
     check(result(whole)[1] == result(again)[1], "--resume auto: the last checkpoint has other bytes")
     # The first process alone looks for the checkpoint; all end as it does.
     code, out, err = run(mpirun(args.processes) + [args.program, *options, "--resume", folder / "nowhere"])
-    check(code == 3 and err.count("paceline:") == 1, f"--resume of nothing: exit {code}: {err}")
+    check(code == 3 and errors_in(err) == 1, f"--resume of nothing: exit {code}: {err}")
     print("a resumed run ends with the same bytes")
 
 
@@ -325,7 +325,10 @@ def studies(args, folder):
                                       "100000", "--window-seconds", "5", "--measure-again", "0", "--out", folder / "long"]
     job = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        time.sleep(3)
+        events, until = folder / "long/events.jsonl", time.monotonic() + 60
+        while time.monotonic() < until and '"cell_begun"' not in (events.read_text() if events.exists() else ""):
+            time.sleep(0.05)
+        time.sleep(0.5)  # the processes without work begin to wait
         processes = children_of(job.pid)
         check(len(processes) == args.processes, f"{len(processes)} processes run of {args.processes}")
         before = [processor_seconds(process) for process in processes]
@@ -360,9 +363,9 @@ def doctor(args, folder):
     (folder / "paceline_mpi.so").symlink_to(args.program.parent / "paceline_mpi.so")
     words = ["doctor", "--no-measure"]
     code, out, err = run([*mpirun(1), args.program, *words, ":", "-np", "1", other, *words])
-    check(code == 5 and err.count("paceline:") == 1 and "install one version on all hosts" in err, f"versions: exit {code}: {err}")
+    check(code == 5 and errors_in(err) == 1 and "install one version on all hosts" in err, f"versions: exit {code}: {err}")
     code, out, err = run([*mpirun(1), args.program, *words, ":", "-np", "1", args.program, "doctor"])
-    check(code == 5 and err.count("paceline:") == 1 and "another command" in err, f"commands: exit {code}: {err}")
+    check(code == 5 and errors_in(err) == 1 and "another command" in err, f"commands: exit {code}: {err}")
 
     # ProcessGroup of which each believes to be alone.
     code, out, err = run([args.program, *words], env={**os.environ, "PMI_SIZE": "4", "PMI_RANK": "1"})

@@ -10,7 +10,7 @@ import termios
 import time
 
 from again import weights
-from launching import check, need, places, run, train_options, wait_for_checkpoint
+from launching import check, need, places, processor_seconds, run, train_options, wait_for_checkpoint
 
 STEPS = ("--epochs", "600", "--evaluate-every", "100", "--checkpoint-every", "200epochs", "--deadline", "4")
 
@@ -130,16 +130,18 @@ def paused(args, folder):
         while begun < 2 and time.monotonic() < until:  # the second window has begun
             time.sleep(0.05)
             begun = events.read_text().count('"cell_begun"') if events.exists() else 0
-        time.sleep(1.5)
+        before = processor_seconds(job.pid)
+        while processor_seconds(job.pid) < before + 1 and time.monotonic() < until:  # it computes
+            time.sleep(0.05)
         os.kill(job.pid, signal.SIGSTOP)
-        time.sleep(1)
+        time.sleep(3)
         os.kill(job.pid, signal.SIGCONT)
         said = job.communicate(timeout=240)[0]
     finally:
         job.kill()
     check(job.returncode == 0, f"exit {job.returncode}: {said[-2000:]}")
     records = [json.loads(path.read_text()) for path in (out / "records").glob("*.json")]
-    still = [one for one in records if one["window"].get("paused_s", 0) > 0.5]
+    still = [one for one in records if one["window"].get("paused_s", 0) > 2.5]
     check(len(still) == 1, f"windows that stood still: {[(one['id'], one['window'].get('paused_s')) for one in records]}")
     check(any("repeated: the run stood still" in note for one in records for note in one["notes"]), f"measured again: {said[-3000:]}")
     report = (out / "report.md").read_text()

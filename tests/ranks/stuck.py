@@ -67,7 +67,7 @@ def left(args, folder):
         sys.exit(77)
     need(args, "paceline_gloo.so", "libgloo-dev")
     end_soon()
-    victim, limits = args.processes - 1, ("--deadline", "2")
+    victim, limits = args.processes - 1, ("--deadline", "4")
     alone, out = folder / "alone", folder / "out"
     words = [str(word) for word in [args.program, *train_options(folder, "--steps", "10000000", "--evaluate-every", "0", *limits),
                                     "--out", alone]]
@@ -84,12 +84,12 @@ def left(args, folder):
     finally:
         for job in jobs:
             job.kill()
-    check(code != 0 and f"process {victim} on host" in err and f"has been stopped for {2 + END_WITHIN} s" in err, f"exit {code}: {text}{err}")
+    check(code != 0 and f"process {victim} on host" in err and f"has been stopped for {4 + END_WITHIN} s" in err, f"exit {code}: {text}{err}")
     check(result(out)[0]["status"] == "complete", "its record was complete before")
-    check(2 + END_WITHIN < seconds < 45, f"mpirun ended after {seconds:.1f} s: {err}")
+    check(4 + END_WITHIN < seconds < 45, f"mpirun ended after {seconds:.1f} s: {err}")
     codes = [job.returncode for job in jobs]
     check(codes == [5] * victim + [-signal.SIGKILL], f"exit {codes}: {said}")
-    check(f"has been stopped for {2 + END_WITHIN} s" in said[victim], f"{said}")
+    check(f"has been stopped for {4 + END_WITHIN} s" in said[victim], f"{said}")
     print(f"stopped on its way out: ended after {seconds:.1f} s: {err.strip().splitlines()[0]}")
 
 
@@ -332,9 +332,9 @@ def standstill(args, folder):
         names = [f"rank {rank}" for rank in range(workers)] if processes == 1 else ["ranks 0 to 1", "ranks 2 to 3"]
         names = ", ".join(rf"{name} on host \S+ \(last in waiting for data of step 1\)" for name in names)
         word = [when for when, line in heard
-                if re.search(rf"no rank has done anything for 3 s, .*: {names}; the run is given up after 6 s$", line)]
+                if re.search(rf"no rank has done anything for [34] s, .*: {names}; the run is given up after 6 s$", line)]
         check(len(word) == 1 and word[0] < 5, f"all hang, and it was said: {heard}")
-        check(re.search(rf"no rank has done anything for 6 s, .*: {names}; the run is given up", said), f"given up at the deadline: {said}")
+        check(re.search(rf"no rank has done anything for [67] s, .*: {names}; the run is given up", said), f"given up at the deadline: {said}")
         check(re.search(f"has not ended {END_WITHIN} s after .*; it is ended", said), f"it ends itself: {said}")
         check(code == 5 or (processes > 1 and code != 0), f"exit {code}: {said}")
         check(seconds < 45, f"all ended only after {seconds:.1f} s: {said}")
@@ -348,9 +348,13 @@ def meeting(args, folder):
     for turn, (victim, at, how, stops) in enumerate(((last, "openmpi-mca-params.conf", "does nothing", False),
                                                      (last, ours, "does nothing", False), (0, ours, "does nothing", False),
                                                      (last, ours, "is stopped", True), (0, ours, "is stopped", True))):
-        place = {"HANG_RANK": str(victim), "HANG_AT": at, "HANG_SINCE": str(folder / f"since{turn}"), **({"STOP": "1"} if stops else {})}
-        heard, _ = say_of_hang(args, mpirun(args.processes) + [args.program, *train_options(folder, "--steps", "8")], place)
-        heard = [(when, line) for when, line in heard if "have not met" in line]
+        for attempt in range(3):  # a process looks at the others once: where one starts late, there is nothing to see yet
+            place = {"HANG_RANK": str(victim), "HANG_AT": at, "HANG_SINCE": str(folder / f"since{turn}.{attempt}"),
+                     **({"STOP": "1"} if stops else {})}
+            heard, _ = say_of_hang(args, mpirun(args.processes) + [args.program, *train_options(folder, "--steps", "8")], place)
+            heard = [(when, line) for when, line in heard if "have not met:" in line]
+            if heard and heard[0][0] < 5:
+                break
         check(len(heard) == 1 and heard[0][0] < 5 and re.search(rf"process {victim} on host \S+ \(pid \d+\) {how}", heard[0][1]),
               f"process {victim} {how} at {at}, and it was said: {heard}")
         print(f"process {victim} at {at}: said after {heard[0][0]:.1f} s: {heard[0][1]}")

@@ -269,11 +269,11 @@ class GpuFirst(unittest.TestCase):
         (self.machine.folder / "test_engine").write_text(r"""#!/bin/sh
 [ "$2" = --gtest_list_tests ] && { printf 'S.\n  a\n  b\n  c\n  d\n'; exit 0; }
 echo "device: GPU 0 (made up)"
-for test in $(echo "${1#--gtest_filter=}" | tr : ' '); do echo "[ RUN      ] $test"; sleep 0.6; echo "[       OK ] $test (1 ms)"; done
+for test in $(echo "${1#--gtest_filter=}" | tr : ' '); do echo "[ RUN      ] $test"; sleep 3; echo "[       OK ] $test (1 ms)"; done
 """)
         settings = SimpleNamespace(device="cuda", quick=False, programs=self.machine.folder, scratch=self.machine.folder / "scratch",
                                    logs=self.machine.folder, shared={})
-        self.assertEqual(gpu_processes.Run(settings, "engine", 60).tests("S*", group=4, limit_s=1.5), 4)
+        self.assertEqual(gpu_processes.Run(settings, "engine", 60).tests("S*", group=4, limit_s=9), 4)
 
     def test_asked_to_end_it_leaves_what_it_found_and_no_process(self):
         with tempfile.TemporaryDirectory() as work:
@@ -350,7 +350,7 @@ done
 
     def test_a_program_that_hangs_is_ended_with_all_that_it_started(self):
         log = self.machine.folder / "log"
-        ended = gpu_processes.end_of(["sh", "-c", "sleep 100 & echo waiting; wait"], 0.5, self.machine.folder, log)
+        ended = gpu_processes.end_of(["sh", "-c", "sleep 100 & echo waiting; wait"], 5, self.machine.folder, log)
         self.assertTrue(ended.is_late)
         self.assertLess(ended.seconds, 20)  # and not 100
         self.assertIn("waiting", ended.output)

@@ -40,9 +40,12 @@ TEST_F(Ghost, SixteenTakeTheirPhasesAndPostBuckets) {
   };
   const auto record = run(options, backend, {}, {});
   ASSERT_EQ(record.ranks.size(), 16u);
-  // Nobody sleeps for less; a busy machine may wake them late.
-  EXPECT_GE(phase_s(record, Phase::forward), 0.019);
-  EXPECT_GE(phase_s(record, Phase::backward), 0.029);
+  // A busy machine wakes them late, which the next phase makes up for: forward for the update before,
+  // backward for forward, and the update for nothing.
+  const double forward = phase_s(record, Phase::forward), backward = phase_s(record, Phase::backward);
+  EXPECT_GE(forward, 0.015);
+  EXPECT_GE(backward, 0.022);
+  EXPECT_GE(forward + backward, 0.045);
   EXPECT_GE(phase_s(record, Phase::update), 0.0099);
   EXPECT_GT(record.buckets.size(), 1u);
   for (const auto& bucket : record.buckets) EXPECT_EQ(bucket.transfer_s.size(), 4u);

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -17,7 +18,8 @@ using testing::HasSubstr;
 
 /// The phases that are read from the file of `record`.
 std::string phases_of(const measure::Record& record) {
-  const auto file = std::filesystem::temp_directory_path() / "paceline-emulated-phases.json";
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("paceline-emulated-phases-" + std::to_string(::getpid()) + ".json");
   measure::write_record(file, record);
   struct Removal {
     std::filesystem::path file;

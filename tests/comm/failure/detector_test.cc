@@ -120,7 +120,9 @@ std::vector<std::unique_ptr<FailureDetector>> started(int count, Heard& heard,
 
 TEST(FailureDetector, AFarewellIsNoLoss) {
   Heard heard;
-  auto all = started(3, heard);
+  auto options = quick();
+  options.held_up = kPatience;  // after their first line they all do nothing
+  auto all = started(3, heard, options);
   all[0]->heartbeat().at(7, "backward");
   all[2]->heartbeat().at(7, "forward");
   wait_for_place(*all[0], 2, "rank 2 on host");
