@@ -38,14 +38,16 @@ TEST_F(Ghost, SixteenTakeTheirPhasesAndPostBuckets) {
         comm::make_local(ranks, {.deadline = deadline}),
         {.link = comm::EmulatedLink{.latency_s = 1e-4}, .straggler = {}, .hides_sums = true});
   };
-  const auto record = run(options, backend, {}, {});
+  // A busy machine wakes them late, for which the next phase is shorter: then once more. What is always short
+  // is so three times.
+  const auto is_short = [](const measure::Record& one) {
+    return phase_s(one, Phase::forward) < 0.019 || phase_s(one, Phase::backward) < 0.029;
+  };
+  auto record = run(options, backend, {}, {});
+  for (int again = 0; again < 2 && is_short(record); ++again) record = run(options, backend, {}, {});
   ASSERT_EQ(record.ranks.size(), 16u);
-  // A busy machine wakes them late, which the next phase makes up for: forward for the update before,
-  // backward for forward, and the update for nothing.
-  const double forward = phase_s(record, Phase::forward), backward = phase_s(record, Phase::backward);
-  EXPECT_GE(forward, 0.015);
-  EXPECT_GE(backward, 0.022);
-  EXPECT_GE(forward + backward, 0.045);
+  EXPECT_GE(phase_s(record, Phase::forward), 0.019);
+  EXPECT_GE(phase_s(record, Phase::backward), 0.029);
   EXPECT_GE(phase_s(record, Phase::update), 0.0099);
   EXPECT_GT(record.buckets.size(), 1u);
   for (const auto& bucket : record.buckets) EXPECT_EQ(bucket.transfer_s.size(), 4u);
